@@ -153,7 +153,7 @@ func (n *Node) setPolicies(p *group.Partition, want []Policy) (different bool) {
 		if slices.Contains(have, w) {
 			continue
 		}
-		parsed, err := rule.ParsePolicy([]byte(w.Name), bytes.Fields([]byte(w.Definition)))
+		parsed, err := rule.ParseStored([]byte(w.Name), bytes.Fields([]byte(w.Definition)))
 		if err != nil {
 			n.sayOften("a policy of the cluster is not known here: this node has to be upgraded", "policy", w.Name,
 				"definition", w.Definition, "error", err)

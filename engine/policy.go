@@ -90,7 +90,7 @@ func (e *Engine) applyPolicyDelete(f *effect.Effect) { delete(e.policies, string
 
 // policyOf returns the policy that an effect.Policy sets.
 func policyOf(f *effect.Effect) (*Policy, error) {
-	p, err := rule.ParsePolicy(f.Key.Name, bytes.Split(f.Value, []byte{' '}))
+	p, err := rule.ParseStored(f.Key.Name, bytes.Split(f.Value, []byte{' '}))
 	return NewPolicy(p), err
 }
 

@@ -123,17 +123,18 @@ func TestParsePolicyRefusesInvalidDefinitions(t *testing.T) {
 }
 
 func TestParsePolicyChecksNames(t *testing.T) {
-	for _, name := range []string{"a", "login", "API.v2_read-only", strings.Repeat("x", 64), "costs", "7"} {
+	for _, name := range []string{"a", "login", "API.v2_read-only", strings.Repeat("x", 64), "costs", "7", "__proto__",
+		"constructor", "team/api:v1@eu"} {
 		_, err := parsePolicy(name, "SLIDE 5 1s")
 		assert.NoError(t, err, name)
 	}
-	for _, name := range []string{"", "a:b", "{a}", "a}", "a b", "a\n", "é", strings.Repeat("x", 64+1)} {
+	for _, name := range []string{"", "a+b", "a\"b", "{a}", "a}", "a b", "a\n", "é", strings.Repeat("x", 64+1)} {
 		_, err := parsePolicy(name, "SLIDE 5 1s")
 		assert.EqualError(
 			t,
 			err,
 			fmt.Sprintf(
-				"ERR a policy's name is 1 to 64 letters, digits, dots, underscores and hyphens, not '%s'",
+				"ERR a policy's name is 1 to 64 letters, digits and ._-/:@, not '%s'",
 				name,
 			),
 		)
@@ -451,11 +452,22 @@ func TestApplyRefusesInvalidPolicies(t *testing.T) {
 		{Kind: effect.Policy, Key: Key{Name: []byte("p")}, Value: []byte("SLIDE 0 1s")},
 		{Kind: effect.Policy, Key: Key{Name: []byte("p")}, Value: []byte("SLIDE  1 1s")},
 		{Kind: effect.Policy, Key: Key{Name: []byte("p")}},
-		{Kind: effect.Policy, Key: Key{Name: []byte("a b")}, Value: []byte("SLIDE 1 1s")},
 	} {
 		e := New(Options{})
 		assert.ErrorContains(t, e.Apply(epoch, []effect.Effect{f}), "effect policy on")
 		assert.Empty(t, e.Policies())
+	}
+}
+
+// A stored policy is loaded whatever its name, so that it can be deleted.
+func TestStoredPoliciesOfOtherNamesAreLoaded(t *testing.T) {
+	for _, name := range []string{"a b", "a\nb", "ID", strings.Repeat("x", 100)} {
+		e := New(Options{})
+		set := effect.Effect{Kind: effect.Policy, Key: Key{Name: []byte(name)}, Value: []byte("SLIDE 1 1s")}
+		require.NoError(t, e.Apply(epoch, []effect.Effect{set}))
+		require.NotNil(t, e.Policy(name))
+		require.True(t, e.DeletePolicy(epoch, name))
+		require.Empty(t, e.Policies())
 	}
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"rlserver/engine/denials"
+	"rlserver/engine/object"
 	"rlserver/engine/rule"
 )
 
@@ -23,6 +24,20 @@ func (e *Engine) Top(db, n int) (top []denials.Count) {
 		sh.mu.Unlock()
 	}
 	return denials.Top(top, n)
+}
+
+// NameOf returns the name of a key by the hash that Top returns; nil if the key does not exist.
+func (e *Engine) NameOf(db int, hash uint64) (name []byte) {
+	sh := e.shardOf(Key{Hash: hash})
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if keys := sh.dbs[db].keys; keys != nil {
+		same := func(o object.Object) bool { return e.hasher.Sum(object.BytesOf(o.Head().Name)) == hash }
+		if o, ok := keys.Find(e.place(hash), same); ok {
+			name = []byte(o.Head().Name)
+		}
+	}
+	return name
 }
 
 // DeniedBy returns the rule that denied a key last, if the key is among those that Top can return;

@@ -66,7 +66,7 @@ func TestTopCountsDenials(t *testing.T) {
 	byBucket := &rule.Rule{Kind: rule.Token, Token: bucket}
 	bySlide := &rule.Rule{Kind: rule.Slide, Slide: limit.Window{Limit: 1, Length: 1000}}
 	want := []denials.Count{
-		{Name: []byte(long[:denials.MaxName]), Count: 3, Rule: byBucket},
+		{Name: []byte(long[:denials.MaxName]), Count: 3, Rule: byBucket, Hash: c.e.Key([]byte(long)).Hash},
 		{Name: []byte("twice"), Count: 2, Rule: byBucket},
 		{Name: []byte("also once"), Count: 1, Rule: byBucket},
 		{Name: []byte("once"), Count: 1, Rule: byBucket},
@@ -75,6 +75,9 @@ func TestTopCountsDenials(t *testing.T) {
 	assert.Equal(t, want, c.e.Top(AllDatabases, 10))
 	assert.Equal(t, bySlide, c.e.DeniedBy(0, c.e.Key([]byte("slide"))))
 	assert.Nil(t, c.e.DeniedBy(1, c.e.Key([]byte("slide"))))
+	assert.Equal(t, long, string(c.e.NameOf(0, want[0].Hash)))
+	assert.Nil(t, c.e.NameOf(1, want[0].Hash))
+	assert.Nil(t, c.e.NameOf(0, want[0].Hash+1))
 	assert.Equal(t, want, c.e.Top(0, 10))
 	assert.Equal(t, want[:2], c.e.Top(0, 2))
 	assert.Empty(t, c.e.Top(1, 10), "another database")

@@ -7,9 +7,9 @@
 //	  quota: {fixed: {limit: 10000, window: month, tz: Europe/Berlin}}
 //	  jobs:  {lease: {limit: 3, ttl: 30s}}
 //
-// A policy has one algorithm with its fields, and may have shadow. Package rule declares the
-// algorithms and their fields. All fields are required except for options and shadow; unknown
-// fields are errors. Errors contain the line.
+// A name is 1 to 64 letters, digits and ._-/:@. A policy has one algorithm with its fields, and may
+// have shadow. Package rule declares the algorithms and their fields. All fields are required
+// except for options and shadow; unknown fields are errors. Errors contain the line.
 //
 // A file sets all of its policies or, after an error, none. Policies with other names stay.
 //

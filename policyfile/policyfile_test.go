@@ -89,7 +89,7 @@ func TestReadReportsTheLineOfAnError(t *testing.T) {
 		{three + "fixed: {limit: 5, window: day, tz: Mars}",
 			"3: policy login: unknown time zone 'Mars': TZ takes an IANA name such as UTC or Europe/Berlin"},
 		{"policies:\n\n  a b: {slide: {limit: 5, window: 1s}}",
-			"3: policy a b: a policy's name is 1 to 64 letters, digits, dots, underscores and hyphens, not 'a b'"},
+			"3: policy a b: a policy's name is 1 to 64 letters, digits and ._-/:@, not 'a b'"},
 		{"policies:\n  COST: {slide: {limit: 5, window: 1s}}",
 			"2: policy COST: a policy cannot be called 'COST': that is an option of RL.CHECK"},
 		{"policies:\n  a: {slide: {limit: 5, window: 1s}}\n  a: {slide: {limit: 5, window: 2s}}",

@@ -94,8 +94,7 @@ func TestPolicyErrors(t *testing.T) {
 		"RL.POLICY SET a SLIDE 5":      "-ERR wrong number of arguments for 'rl.policy|set' command",
 		"RL.POLICY SET a LEAKS 5 1s": "-ERR unknown algorithm 'LEAKS': a policy is SLIDE, TOKEN, FIXED, " +
 			"LEASE, LEAKY or COUNTER",
-		"RL.POLICY SET a:b SLIDE 5 1s": "-ERR a policy's name is 1 to 64 letters, digits, dots, underscores " +
-			"and hyphens, not 'a:b'",
+		"RL.POLICY SET a+b SLIDE 5 1s":         "-ERR a policy's name is 1 to 64 letters, digits and ._-/:@, not 'a+b'",
 		"RL.POLICY SET a SLIDE 5 1s SHADOW NO": "-ERR 'NO' has no place there: a policy is SLIDE limit window [SHADOW]",
 		"RL.POLICY SET a TOKEN 5 1s SHADOW": "-ERR value is not an integer or out of range: refill must be from " +
 			"1 to 9007199254740991",
@@ -113,7 +112,7 @@ func TestPolicyErrors(t *testing.T) {
 	assert.Equal(t, "-ERR no such policy ''", c.send("RL.CHECK", "ann", "a", ""))
 	assert.Equal(
 		t,
-		"-ERR a policy's name is 1 to 64 letters, digits, dots, underscores and hyphens, not ''",
+		"-ERR a policy's name is 1 to 64 letters, digits and ._-/:@, not ''",
 		c.send("RL.POLICY", "SET", "", "SLIDE", "5", "1s"),
 	)
 	assert.Equal(t, ":0", c.do("DBSIZE"), "errors change nothing")

@@ -40,13 +40,15 @@ type Access struct {
 }
 
 // callsFor returns calls that would show the content of a response.
-func callsFor(r *http.Request) [][]string {
+func (s *Server) callsFor(r *http.Request) [][]string {
 	calls := [][]string{{"INFO"}}
 	if r.URL.Path != "/metrics" {
 		calls = append(calls, []string{"RL.TOP"})
 	}
-	if key, err := keyOf(r); err == nil && r.URL.Path == "/api/limiter" {
-		calls = append(calls, []string{"PTTL", string(key)})
+	if r.URL.Path == "/api/limiter" {
+		if _, key, err := s.keyOf(r); err == nil {
+			calls = append(calls, []string{"PTTL", string(key)})
+		}
 	}
 	return calls
 }
@@ -81,7 +83,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 				"address only, not as "+r.Host)
 			return
 		}
-		denied := deniedCall(may, r)
+		denied := s.deniedCall(may, r)
 		switch {
 		case denied == "":
 			still := func() bool { return s.stillAllowed(may, proven, r) }
@@ -95,8 +97,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 }
 
 // deniedCall returns a call of callsFor that the permission denies, or "".
-func deniedCall(may Permission, r *http.Request) string {
-	for _, call := range callsFor(r) {
+func (s *Server) deniedCall(may Permission, r *http.Request) string {
+	for _, call := range s.callsFor(r) {
 		if !may(call...) {
 			return call[0]
 		}
@@ -120,7 +122,7 @@ func (s *Server) stillAllowed(may Permission, proven bool, r *http.Request) bool
 			may = anyone
 		}
 	}
-	return deniedCall(may, r) == ""
+	return s.deniedCall(may, r) == ""
 }
 
 // login returns the permission for the credentials of a request, or nil if they are wrong or

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"path"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -114,16 +115,37 @@ type limiterView struct {
 	ExpiresIn int64  `json:"expiresIn"` // -1: never
 }
 
-// keyOf returns the key of a request for a limiter.
-func keyOf(r *http.Request) ([]byte, error) {
-	return base64.RawURLEncoding.DecodeString(r.URL.Query().Get("key"))
+// idOf returns what identifies a key for /api/limiter: its name in base64, or ~ and its hash if the
+// name is too long for an address.
+func idOf(d DeniedKey) string {
+	if d.Hash != 0 {
+		return fmt.Sprintf("~%016x", d.Hash)
+	}
+	return base64.RawURLEncoding.EncodeToString(d.Name)
+}
+
+// keyOf returns the database and the key of a request for a limiter. The name is nil if idOf is the
+// hash of a key that does not exist.
+func (s *Server) keyOf(r *http.Request) (db int, name []byte, err error) {
+	query := r.URL.Query()
+	if db, err = strconv.Atoi(query.Get("db")); err != nil {
+		return 0, nil, err
+	}
+	if text, ok := strings.CutPrefix(query.Get("key"), "~"); ok {
+		hash, err := strconv.ParseUint(text, 16, 64)
+		if err != nil || db < 0 {
+			return db, nil, err
+		}
+		return db, s.source.NameOf(db, hash), nil
+	}
+	name, err = base64.RawURLEncoding.DecodeString(query.Get("key"))
+	return db, name, err
 }
 
 // limiter serves the state of a key: /api/limiter?db=0&key=<base64>. It changes nothing.
 func (s *Server) limiter(w http.ResponseWriter, r *http.Request) {
-	name, err := keyOf(r)
-	db, bad := strconv.Atoi(r.URL.Query().Get("db"))
-	if err != nil || bad != nil || db < 0 {
+	db, name, err := s.keyOf(r)
+	if err != nil || db < 0 {
 		fail(
 			w,
 			http.StatusBadRequest,
@@ -131,7 +153,11 @@ func (s *Server) limiter(w http.ResponseWriter, r *http.Request) {
 		)
 		return
 	}
-	l, ok := s.source.Limiter(db, name)
+	var l Limiter
+	ok := false
+	if name != nil {
+		l, ok = s.source.Limiter(db, name)
+	}
 	v := limiterView{Found: ok, Name: readable(name), Database: db}
 	if ok {
 		v.Type, v.Rule, v.Unusable = l.Type, l.Rule, l.Unusable

@@ -54,8 +54,9 @@ func (t *Timeouts) fill() {
 	}
 }
 
-// maxHeader is the largest header of a request, in bytes. net/http adds 4 KB to it.
-const maxHeader = 8 << 10
+// maxHeader is the largest header of a request, in bytes: with the name of a key of 20 KB in
+// base64. net/http adds 4 KB to it.
+const maxHeader = 32 << 10
 
 // Server serves HTTP.
 type Server struct {

@@ -18,6 +18,8 @@ type Source interface {
 	ReadyForTraffic() error
 	// Denied returns the n most denied keys of all databases, in descending order of denials.
 	Denied(n int) []DeniedKey
+	// NameOf returns the name of a key by the Hash in Denied; nil if there is no such key.
+	NameOf(database int, hash uint64) []byte
 	// Limiter returns the state of a key without changing it. ok is false if there is no such key.
 	Limiter(database int, key []byte) (l Limiter, ok bool)
 }
@@ -150,6 +152,7 @@ type DeniedKey struct {
 	Name     []byte
 	Count    int64
 	Rule     string // rule that last denied it; "": unknown, such as for INCREX
+	Hash     uint64 // identifies a key whose Name was cut; 0: Name is the whole name
 }
 
 // Limiter is the current state of a key by the rule of its limiter.

@@ -2,10 +2,10 @@ package web
 
 import (
 	"cmp"
-	"encoding/base64"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -89,7 +89,7 @@ type policyView struct {
 
 type deniedKey struct {
 	Database int    `json:"db"`
-	ID       string `json:"id"` // the name in base64, for /api/limiter
+	ID       string `json:"id"` // for /api/limiter, see idOf
 	Name     string `json:"name"`
 	Count    int64  `json:"count"`
 	Rule     string `json:"rule"`
@@ -239,11 +239,19 @@ func viewDenied(list []DeniedKey) []deniedKey {
 	views := make([]deniedKey, len(list))
 	for i, d := range list {
 		views[i] = deniedKey{
-			Database: d.Database, ID: base64.RawURLEncoding.EncodeToString(d.Name), Name: readable(d.Name),
+			Database: d.Database, ID: idOf(d), Name: shown(d),
 			Count: d.Count, Rule: d.Rule,
 		}
 	}
 	return views
+}
+
+// shown returns the name of a key, and says if it was cut.
+func shown(d DeniedKey) string {
+	if d.Hash != 0 {
+		return strings.ToValidUTF8(readable(d.Name), "") + "…"
+	}
+	return readable(d.Name)
 }
 
 // readable returns the name of a key as text. It is quoted if parts of it are not printable.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -42,9 +43,15 @@ func (f *fake) State() *State {
 	s := f.state
 	return &s
 }
-func (f *fake) Ready() error              { return f.ready }
-func (f *fake) ReadyForTraffic() error    { return f.ready }
-func (f *fake) Denied(n int) []DeniedKey  { return f.denied[:min(n, len(f.denied))] }
+func (f *fake) Ready() error             { return f.ready }
+func (f *fake) ReadyForTraffic() error   { return f.ready }
+func (f *fake) Denied(n int) []DeniedKey { return f.denied[:min(n, len(f.denied))] }
+func (f *fake) NameOf(_ int, hash uint64) []byte {
+	if hash == 7 {
+		return []byte("login:ann")
+	}
+	return nil
+}
 func (f *fake) set(change func(s *State)) { f.mu.Lock(); defer f.mu.Unlock(); change(&f.state) }
 func (f *fake) Limiter(db int, key []byte) (Limiter, bool) {
 	if string(key) != "login:ann" {
@@ -328,7 +335,13 @@ func TestLimiterReturnsTheStateOfAKey(t *testing.T) {
 	assert.JSONEq(t, `{"found":true,"name":"login:ann","db":0,"type":"zset","rule":"SLIDE 5 1m","unusable":"",
 		"limit":5,"used":4,"remaining":1,"retryIn":1500,"resetIn":60000,"expiresIn":60000}`, w.Body.String())
 	assert.Contains(t, request(s, local, "http://localhost/api/limiter?db=0&key=YQ").Body.String(), `"found":false`)
-	for _, bad := range []string{"", "?db=0&key=!", "?db=x&key=YQ", "?db=-1&key=YQ"} {
+	long := base64.RawURLEncoding.EncodeToString(make([]byte, 20<<10))
+	assert.Contains(t, request(s, local, "http://localhost/api/limiter?db=0&key="+long).Body.String(), `"found":false`)
+	assert.Contains(t, request(s, local, "http://localhost/api/limiter?db=0&key=~7").Body.String(), `"name":"login:ann"`)
+	assert.Contains(t, request(s, local, "http://localhost/api/limiter?db=0&key=~8").Body.String(), `"found":false`)
+	for _, bad := range []string{
+		"", "?db=0&key=~", "?db=0&key=~x", "?db=-1&key=~7", "?db=0&key=!", "?db=x&key=YQ", "?db=-1&key=YQ",
+	} {
 		assert.Equal(t, 400, request(s, local, "http://localhost/api/limiter"+bad).Code)
 	}
 }

@@ -181,7 +181,7 @@ func (s webSource) Denied(n int) []web.DeniedKey {
 	top := s.p.engine.Memory().Top(engine.AllDatabases, n)
 	list := make([]web.DeniedKey, len(top))
 	for i, d := range top {
-		list[i] = web.DeniedKey{Database: d.DB, Name: d.Name, Count: d.Count}
+		list[i] = web.DeniedKey{Database: d.DB, Name: d.Name, Count: d.Count, Hash: d.Hash}
 		if d.Rule != nil {
 			list[i].Rule = d.Rule.String()
 		}
@@ -224,6 +224,18 @@ func (s webSource) Limiter(db int, name []byte) (l web.Limiter, ok bool) {
 	l.Limit, l.Remaining = d.Limit, d.Remaining
 	l.RetryIn, l.ResetIn = time.Duration(d.RetryAfter)*time.Millisecond, time.Duration(d.ResetAfter)*time.Millisecond
 	return l, true
+}
+
+// NameOf implements web.Source.
+func (s webSource) NameOf(db int, hash uint64) []byte {
+	for _, e := range s.p.engine.Memory().Engines() {
+		if db < e.Databases() {
+			if name := e.NameOf(db, hash); name != nil {
+				return name
+			}
+		}
+	}
+	return nil
 }
 
 // keyspaceOf returns the engine that has a key, and its time; nil if another node leads its slot.

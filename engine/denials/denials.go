@@ -39,6 +39,7 @@ type counter struct {
 	name         []byte
 	rule         *rule.Rule // that denied last
 	known        bool       // false: no rule of this server has decided
+	cut          bool       // name is not the whole name
 }
 
 const (
@@ -73,6 +74,7 @@ func (d *Counters) take(db int, hash uint64, name []byte) (at int) {
 	c := &d.counters[at]
 	d.keys[at], c.error = hashed{hash, db}, c.count
 	c.name = append(c.name[:0], name[:min(len(name), MaxName)]...)
+	c.cut = len(name) > MaxName
 	return at
 }
 
@@ -83,6 +85,8 @@ type Count struct {
 	Count int64
 	// Rule is the rule that denied last; nil if no limiter has decided, as for INCREX.
 	Rule *rule.Rule
+	// Hash identifies a key whose name was cut; 0 for others.
+	Hash uint64
 }
 
 // AllDatabases is the argument of Append for all databases.
@@ -92,7 +96,11 @@ const AllDatabases = -1
 func (d *Counters) Append(list []Count, db int) []Count {
 	for i := range d.counters {
 		if of := d.keys[i].db; of == db || db == AllDatabases {
-			list = append(list, d.counters[i].copied(of))
+			c := d.counters[i].copied(of)
+			if d.counters[i].cut {
+				c.Hash = d.keys[i].hash
+			}
+			list = append(list, c)
 		}
 	}
 	return list

@@ -43,7 +43,7 @@ func TestDenialsAreCountedByDatabase(t *testing.T) {
 	d.Add(0, 1, []byte("k"), nil)
 	d.Add(1, 1, []byte("k"), nil)
 	d.Add(1, 1, []byte("k"), nil)
-	assert.Equal(t, []Count{{0, []byte("k"), 1, nil}}, d.Append(nil, 0))
-	assert.Equal(t, []Count{{1, []byte("k"), 2, nil}}, Top(d.Append(nil, AllDatabases), 1))
+	assert.Equal(t, []Count{{DB: 0, Name: []byte("k"), Count: 1}}, d.Append(nil, 0))
+	assert.Equal(t, []Count{{DB: 1, Name: []byte("k"), Count: 2}}, Top(d.Append(nil, AllDatabases), 1))
 	assert.Nil(t, d.Rule(0, 1))
 }

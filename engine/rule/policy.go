@@ -23,6 +23,11 @@ func ParsePolicy(name []byte, words [][]byte) (Policy, error) {
 	if err := checkPolicyName(name); err != nil {
 		return Policy{}, err
 	}
+	return ParseStored(name, words)
+}
+
+// ParseStored is ParsePolicy for a policy that was accepted before, whatever its name.
+func ParseStored(name []byte, words [][]byte) (Policy, error) {
 	d := definition{words: words}
 	d.read()
 	if d.err != nil {
@@ -47,13 +52,13 @@ const longestPolicyName = 64
 func checkPolicyName(name []byte) error {
 	good := len(name) > 0 && len(name) <= longestPolicyName
 	for _, c := range name {
-		good = good &&
-			('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-')
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		good = good && (letter || strings.IndexByte("._-/:@", c) >= 0)
 	}
 	if !good {
 		return Error(
 			fmt.Sprintf(
-				"ERR a policy's name is 1 to %d letters, digits, dots, underscores and hyphens, not '%.128s'",
+				"ERR a policy's name is 1 to %d letters, digits and ._-/:@, not '%.128s'",
 				longestPolicyName,
 				name,
 			),

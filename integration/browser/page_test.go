@@ -442,9 +442,57 @@ func TestPageAboveStreamLimit(t *testing.T) {
 	first, second := open(t, url, 1400, 1000, "light"), launch(t)
 	second.do(chromedp.Navigate(url))
 	second.await(`document.getElementById("lost").textContent.startsWith("The server refuses to send events")`)
+	assert.False(t, ask[bool](second, `document.getElementById("main").checkVisibility()`),
+		"nothing is said about the server before there is data")
+	assert.NotContains(t, ask[string](second, `document.body.innerText`), "No command was called")
 	first.do(chromedp.Navigate("about:blank"))
 	load(t, rdb)
 	second.await(
 		`document.getElementById("lost").hidden && document.getElementById("denied-total").textContent === "13"`,
 	)
+}
+
+// Policies and keys may be called like properties of all objects of JavaScript.
+func TestNamesOfObjectProperties(t *testing.T) {
+	t.Parallel()
+	rdb, url := serve(t)
+	names := []string{"__proto__", "constructor", "hasOwnProperty", "toString", "team/api:v1@eu"}
+	for _, name := range names {
+		require.NoError(t, rdb.Do(t.Context(), "RL.POLICY", "SET", name, "SLIDE", 1, "1h").Err())
+		for range 3 {
+			require.NoError(t, rdb.Do(t.Context(), "RL.CHECK", name, name).Err())
+			require.NoError(t, rdb.Do(t.Context(), "RL.SLIDE", name, 1, "1h").Err())
+		}
+	}
+	b := open(t, url, 1400, 1000, "light")
+	rows := `[...document.querySelectorAll("#policies tbody tr")].map((r) => r.dataset.key + " " + r.dataset.denied)`
+	var want []string
+	for _, name := range names {
+		want = append(want, name+" 2")
+	}
+	assert.ElementsMatch(t, want, ask[[]string](b, rows))
+	for _, name := range names {
+		require.NoError(t, rdb.Do(t.Context(), "RL.CHECK", name, name).Err())
+	}
+	b.await(`[...document.querySelectorAll("#policies tbody tr")].every((r) => r.dataset.denied === "3")`)
+	b.await(`document.querySelectorAll("#plot-decisions path.line").length === 2`) // two points
+	b.await(`document.querySelectorAll("#policies tbody td.spark svg").length === 5`)
+	assert.Contains(t, ask[[]string](b, `[...document.querySelectorAll("#denied .name")].map((e) => e.textContent)`),
+		"__proto__")
+}
+
+// The state of a key is shown however long its name is.
+func TestLongKeyDialog(t *testing.T) {
+	t.Parallel()
+	rdb, url := serve(t)
+	key := strings.Repeat("k", 20<<10)
+	for range 3 {
+		require.NoError(t, rdb.Do(t.Context(), "RL.SLIDE", key, 1, "1h").Err())
+	}
+	b := open(t, url, 1400, 1000, "light")
+	b.await(`document.querySelectorAll("#denied li").length === 1`)
+	b.do(chromedp.Click(chromedp.CSS("#denied li:first-child button")))
+	b.await(`document.getElementById("key-state").textContent.startsWith("Admits again in 59 min")`)
+	assert.Equal(t, strings.Repeat("k", 256)+"…", b.text("key-name"))
+	assert.EqualValues(t, 1, b.number("key-used"))
 }

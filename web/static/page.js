@@ -18,7 +18,8 @@ const at = (path) => location.origin + path;
 
 // The last hour.
 
-let past = { step: 5000, points: 720, times: [], figures: {}, commands: {}, policies: {} };
+// Series are in Maps: a policy may be called like a property of every object, such as constructor.
+let past = { step: 5000, points: 720, times: [], figures: new Map(), commands: new Map(), policies: new Map() };
 let view = null;
 let sums = null; // of the views since the last point
 
@@ -26,38 +27,37 @@ const groups = ["figures", "commands", "policies"];
 
 // pairs returns what a view adds to each group of series.
 function pairs(v) {
-  const decided = (list) => Object.fromEntries(list.map((e) => [e.name, [e.admittedRate, e.deniedRate]]));
+  const decided = (list) => new Map(list.map((e) => [e.name, [e.admittedRate, e.deniedRate]]));
   return {
-    figures: {
-      decisions: [v.rates.admitted, v.rates.denied], calls: [v.rates.calls, v.rates.errors],
-      clients: [v.clients.open, v.clients.waiting], memory: [v.memory.used, v.keys.total],
-      latency: [v.latency.p50, v.latency.p99],
-    },
+    figures: new Map([
+      ["decisions", [v.rates.admitted, v.rates.denied]], ["calls", [v.rates.calls, v.rates.errors]],
+      ["clients", [v.clients.open, v.clients.waiting]], ["memory", [v.memory.used, v.keys.total]],
+      ["latency", [v.latency.p50, v.latency.p99]],
+    ]),
     commands: decided(v.commands), policies: decided(v.policies),
   };
 }
 
 // remember adds a view to the current point, and ends the point when its time is over.
 function remember(v) {
-  sums ??= { n: 0, of: { figures: {}, commands: {}, policies: {} } };
+  sums ??= { n: 0, figures: new Map(), commands: new Map(), policies: new Map() };
   sums.n++;
   const now = pairs(v);
   for (const group of groups) {
-    for (const name in now[group]) {
-      const sum = (sums.of[group][name] ??= [0, 0]);
-      now[group][name].forEach((value, i) => { sum[i] += value; });
+    for (const [name, values] of now[group]) {
+      if (!sums[group].has(name)) sums[group].set(name, [0, 0]);
+      values.forEach((value, i) => { sums[group].get(name)[i] += value; });
     }
   }
   if (past.times.length && v.time - past.times.at(-1) < past.step - 500) return false;
   past.times.push(v.time);
   for (const group of groups) {
-    for (const name in sums.of[group]) {
-      const sum = sums.of[group][name];
-      if (past[group][name] || sum[0] + sum[1] > 0) past[group][name] ??= [[], []];
+    for (const [name, sum] of sums[group]) {
+      if (!past[group].has(name) && sum[0] + sum[1] > 0) past[group].set(name, [[], []]);
     }
-    for (const name in past[group]) {
-      const sum = sums.of[group][name] ?? [0, 0];
-      past[group][name].forEach((list, i) => {
+    for (const [name, lists] of past[group]) {
+      const sum = sums[group].get(name) ?? [0, 0];
+      lists.forEach((list, i) => {
         list.push(sum[i] / sums.n);
         if (list.length > past.points) list.shift();
       });
@@ -99,7 +99,7 @@ const plots = {
 plots.memory.options.classes[1] = null; // the number of keys has no scale of its own
 
 function drawPast() {
-  for (const name in plots) plots[name].set(past.times, past.figures[name]);
+  for (const name in plots) plots[name].set(past.times, past.figures.get(name));
 }
 
 // Figures.
@@ -107,6 +107,7 @@ function drawPast() {
 function showFigures(v) {
   show("version", v.version);
   show("uptime", text.span(v.uptime));
+  $("uptime").parentElement.hidden = false;
   $("status").dataset.level = v.status.level;
   const status = $("status").querySelector("span");
   if (status.textContent !== v.status.text) status.textContent = v.status.text;
@@ -195,7 +196,7 @@ function showCommands(v, newPoint) {
       cell(row, "errors", text.count(c.errors), c.errors > 0 ? "warn" : "zero");
       cell(row, "p50", text.took(c.p50));
       cell(row, "p99", text.took(c.p99));
-      drawSpark(row, past.commands[c.name], newPoint, false);
+      drawSpark(row, past.commands.get(c.name), newPoint, false);
     });
 }
 
@@ -234,7 +235,7 @@ function showPolicies(v, newPoint) {
       if (!share.firstChild) share.append(element("span", { class: "meter" }, element("i")), element("span"));
       share.firstChild.firstChild.style.width = (p.denied ? (100 * p.denied) / (p.admitted + p.denied) : 0) + "%";
       share.lastChild.textContent = text.percent(p.denied, p.admitted + p.denied);
-      drawSpark(row, past.policies[p.name], newPoint, p.shadow);
+      drawSpark(row, past.policies.get(p.name), newPoint, p.shadow);
     });
 }
 
@@ -429,6 +430,7 @@ $("key").addEventListener("click", (event) => { if (event.target === $("key")) $
 // The connection.
 
 function render(v) {
+  const first = !view;
   view = v;
   const newPoint = remember(v);
   showFigures(v);
@@ -437,7 +439,7 @@ function render(v) {
   showDenied(v);
   showCluster(v.cluster);
   showFacts(v);
-  if (newPoint) drawPast();
+  if (newPoint || first) drawPast();
   askKey();
 }
 
@@ -450,8 +452,9 @@ async function connect() {
     if (!response.ok) throw new Error(await response.text());
     past = await response.json();
     past.times ??= [];
+    for (const group of groups) past[group] = new Map(Object.entries(past[group]));
     sums = null;
-    drawPast();
+    if (view) drawPast();
   } catch {
     return lost("The server does not answer. Trying again …", 3000);
   }
@@ -459,6 +462,7 @@ async function connect() {
   events = stream;
   stream.onmessage = (event) => {
     $("lost").hidden = true;
+    $("main").hidden = false;
     render(JSON.parse(event.data));
   };
   stream.onerror = () => {

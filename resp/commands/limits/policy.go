@@ -84,8 +84,9 @@ func init() {
 				{Name: "set", Arity: -6, Flags: operator, Group: "ratelimit", Since: "1.0.0",
 					Complexity: "O(P) with P the policies; O(N) with N all keys if the policy had another algorithm " +
 						"before, in small steps",
-					Syntax:  "name <" + rule.Forms(" | ", " | ", false) + "> [SHADOW]",
-					Summary: "Sets a named limit, or changes it from the next call on",
+					Syntax: "name <" + rule.Forms(" | ", " | ", false) + "> [SHADOW]",
+					Summary: "Sets a named limit, or changes it from the next call on. A name is 1 to 64 letters, " +
+						"digits and ._-/:@",
 					Example: "> RL.POLICY SET api TOKEN 100 10 1s\n\"OK\"\n> RL.POLICY SET quota FIXED 10000 " +
 						"month TZ Europe/Berlin\n\"OK\"",
 					Run: policySet},

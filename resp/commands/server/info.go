@@ -373,7 +373,7 @@ func writePolicies(r *report) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		d := counts[name]
-		r.field("policy_"+name, fmt.Sprintf("shadow=%d,admitted=%d,denied=%d",
+		r.field("policy_"+strings.ReplaceAll(name, ":", "_"), fmt.Sprintf("shadow=%d,admitted=%d,denied=%d",
 			boolDigit(shadow[name]), d.Admitted, d.Denied+d.ShadowDenied))
 	}
 }
