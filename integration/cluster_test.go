@@ -31,6 +31,11 @@ type nodes struct {
 	flags []string
 	each  func(i int) []string // flags of one node; nil: none
 	run   []*process
+
+	// addresses of the nodes; nil: all are on the loopback interface
+	hosts []string
+	// start the nodes, each in its network; nil: they share that of the test
+	spaces []func(run func() error) error
 }
 
 // startCluster starts a cluster of so many processes, and waits until each group has a leader.
@@ -42,34 +47,60 @@ func startCluster(t *testing.T, size int, flags ...string) *nodes {
 // startClusterOf is startCluster with flags of their own for each node.
 func startClusterOf(t *testing.T, size int, each func(i int) []string, flags ...string) *nodes {
 	t.Helper()
+	c := newCluster(t, size, each, flags...)
+	c.startAll()
+	return c
+}
+
+// newCluster is startClusterOf without the start.
+func newCluster(t *testing.T, size int, each func(i int) []string, flags ...string) *nodes {
+	t.Helper()
 	c := &nodes{t: t, dir: clustertest.Dir(t), flags: flags, each: each, run: make([]*process, size)}
 	for range size {
 		c.ports, c.bus = append(c.ports, freePort(t)), append(c.bus, freePort(t))
 		c.proxy = append(c.proxy, freePort(t))
 	}
-	for i := range size {
+	return c
+}
+
+func (c *nodes) startAll() {
+	for i := range c.run {
 		c.start(i)
 	}
 	c.settled()
-	return c
 }
+
+func (c *nodes) host(i int) string {
+	if c.hosts == nil {
+		return "127.0.0.1"
+	}
+	return c.hosts[i]
+}
+
+// address returns where clients connect to a node.
+func (c *nodes) address(i int) string { return net.JoinHostPort(c.host(i), c.ports[i]) }
 
 func (c *nodes) start(i int) {
 	c.t.Helper()
 	var join []string
-	for _, port := range c.bus {
-		join = append(join, net.JoinHostPort("127.0.0.1", port))
+	for i, port := range c.bus {
+		join = append(join, net.JoinHostPort(c.host(i), port))
 	}
 	flags := slices.Clone(c.flags)
 	if c.each != nil {
 		flags = append(flags, c.each(i)...)
 	}
-	c.run[i] = start(c.t, rlserver(c.t, append([]string{
-		"--cluster", "--bind", "127.0.0.1", "--port", c.ports[i], "--cluster-port", c.bus[i],
+	cmd := rlserver(c.t, append([]string{
+		"--cluster", "--bind", c.host(i), "--port", c.ports[i], "--cluster-port", c.bus[i],
 		"--proxy-port", c.proxy[i],
 		"--node-id", fmt.Sprint("n", i), "--dir", fmt.Sprint(c.dir, "/", i), "--join", strings.Join(join, ","),
 		"--bootstrap-expect", fmt.Sprint(len(c.run)), "--cluster-groups", "4", "--cluster-timeout", "400",
-	}, flags...)...))
+	}, flags...)...)
+	if c.spaces == nil {
+		c.run[i] = start(c.t, cmd)
+	} else {
+		c.run[i] = startBy(c.t, cmd, c.spaces[i])
+	}
 	require.True(c.t, c.run[i].becomesReady(), "%s", c.run[i].output())
 }
 
@@ -86,7 +117,7 @@ func (c *nodes) stop(i int) {
 
 // client returns a client of one node alone.
 func (c *nodes) client(i int) *redis.Client {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + c.ports[i], MaxRetries: -1})
+	client := redis.NewClient(&redis.Options{Addr: c.address(i), MaxRetries: -1})
 	c.t.Cleanup(func() { client.Close() })
 	return client
 }
@@ -117,8 +148,8 @@ func (c *nodes) settled() {
 
 // addresses returns where clients connect to.
 func (c *nodes) addresses() (list []string) {
-	for _, port := range c.ports {
-		list = append(list, "127.0.0.1:"+port)
+	for i := range c.ports {
+		list = append(list, c.address(i))
 	}
 	return list
 }

@@ -150,9 +150,15 @@ type process struct {
 // start runs a command in a new directory. If it still runs at the end of the test, it is killed.
 func start(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
+	return startBy(t, cmd, func(run func() error) error { return run() })
+}
+
+// startBy is start by a function that may run on another thread.
+func startBy(t *testing.T, cmd *exec.Cmd, by func(run func() error) error) *process {
+	t.Helper()
 	p := &process{cmd: cmd, ended: make(chan struct{})}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), &p.stdout, &p.stderr
-	require.NoError(t, cmd.Start())
+	require.NoError(t, by(cmd.Start))
 	p.pid = cmd.Process.Pid
 	p.terminate = sync.OnceFunc(func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	go func() {

@@ -103,14 +103,8 @@ func (s *settings) again(ctx context.Context, dir string) error {
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", append(os.Args[1:], "-faults", s.faults)...)
 	cmd.Env = append(os.Environ(), inside+"="+dir)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
-	}
-	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
-	}
+	cmd.SysProcAttr = network.Alone()
+	cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWNS
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("network namespaces cannot be made here, run it as root on Linux: %w", err)
 	}

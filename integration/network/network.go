@@ -35,6 +35,18 @@ func New() *Network { return &Network{links: make(map[[2]int]Link)} }
 // Address returns the address of a host.
 func Address(host int) string { return fmt.Sprintf("10.77.0.%d", host+1) }
 
+// Alone returns what a process needs to run in a network namespace of its own, in which it may do
+// what root may do. The process ends with the thread that starts it.
+func Alone() *syscall.SysProcAttr {
+	attributes := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() != 0 {
+		attributes.Cloneflags |= syscall.CLONE_NEWUSER
+		attributes.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
+		attributes.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
+	}
+	return attributes
+}
+
 // Namespace runs functions on a thread that is in a network namespace of its own. Processes that
 // are started there are in it too.
 type Namespace chan func()
