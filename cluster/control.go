@@ -39,7 +39,7 @@ func (c *control) Create(m Map, _ *struct{}) error { return c.n.adopt(&m) }
 // Exchange takes a report and answers with one.
 func (c *control) Exchange(theirs Report, own *Report) error {
 	c.n.heard(theirs)
-	*own = c.n.report()
+	*own = c.n.report(theirs.Node)
 	if m := c.n.Map(); m != nil && theirs.MapVersion < m.Version {
 		own.Map = m
 	}

@@ -10,6 +10,7 @@ import (
 
 	"rlserver/cluster/group"
 	"rlserver/cluster/mux"
+	"rlserver/cluster/wanted"
 )
 
 // gossip exchanges reports with all members, and does what follows from them, until the context
@@ -97,9 +98,9 @@ func (n *Node) tell() {
 func (n *Node) talk(ctx context.Context, name string) {
 	p := n.peerNamed(name)
 	defer p.close()
-	n.rounds(ctx, 2*n.options.roundInterval, func() {
+	n.rounds(ctx, min(2*n.options.roundInterval, n.options.Wanted/4), func() {
 		var theirs Report
-		switch err := p.call("Exchange", n.report(), &theirs, n.options.Timeout); {
+		switch err := p.call("Exchange", n.report(name), &theirs, n.options.Timeout); {
 		case err == nil:
 			n.heard(theirs)
 			n.asked(name)
@@ -142,6 +143,7 @@ type Report struct {
 	Accepts map[string]uint64  // the starts of other nodes that it has noted, see seen.go
 	Refuses map[string]Refusal // those that it refuses
 	Trusts  []string           // nodes whose replicas its own ones speak with
+	Wanted  wanted.Word        // for the node that is told
 }
 
 // differs reports whether two reports of a node differ in what the members of groups depend on.
@@ -159,13 +161,14 @@ type Replica struct {
 	Last     uint64 // index of the last entry of its log
 }
 
-// report returns what this node tells others.
-func (n *Node) report() Report {
+// report returns what this node tells another.
+func (n *Node) report(to string) Report {
 	r := Report{
 		Node: n.self.Name, Member: n.itself(), Leaving: n.leaving.Load(),
 		Leads: make(map[int]uint64), Last: make(map[int]uint64),
 		Members: make(map[int][]group.Server), Replicas: make(map[int]Replica),
 		Digests: make(map[int]group.Digest), KeepUp: make(map[int][]group.ReplicaID),
+		Wanted: n.wanted.Say(to, time.Now()),
 	}
 	r.Clock, _ = n.options.Clock.Read()
 	n.mu.Lock()
@@ -224,6 +227,7 @@ func (n *Node) heard(r Report) {
 	if !admitted {
 		return
 	}
+	n.wanted.Hear(r.Node, r.Wanted, time.Now())
 	if _, leads := r.Leads[0]; leads && r.MapVersion <= m.Version {
 		n.confirmUsers()
 	}

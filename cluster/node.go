@@ -24,6 +24,7 @@ import (
 	"rlserver/cluster/group"
 	"rlserver/cluster/mux"
 	"rlserver/cluster/slot"
+	"rlserver/cluster/wanted"
 	"rlserver/engine"
 	"rlserver/stats"
 )
@@ -47,14 +48,16 @@ type Options struct {
 	Groups   int            // of a new cluster; 0: DefaultGroups, or what the cluster has
 	Timeout  time.Duration
 	Patience time.Duration // see group.Options; 0: for ever
-	Sync     bool          // whether logs are synced before an entry counts as stored
-	Host     string        // for clients; "": that of the node's address
-	Port     int           // for clients without TLS; 0: none
-	TLSPort  int           // for clients with TLS; 0: none
-	Version  string
-	Engine   engine.Options // of each group; the journal is set here
-	Clock    clock.Source
-	Log      *slog.Logger
+	// for how long calls of another node may begin here after it was heard; 0: three halves of Timeout
+	Wanted  time.Duration
+	Sync    bool   // whether logs are synced before an entry counts as stored
+	Host    string // for clients; "": that of the node's address
+	Port    int    // for clients without TLS; 0: none
+	TLSPort int    // for clients with TLS; 0: none
+	Version string
+	Engine  engine.Options // of each group; the journal is set here
+	Clock   clock.Source
+	Log     *slog.Logger
 	// ObserveSync and ObserveSnapshot are those of each group
 	ObserveSync, ObserveSnapshot func(time.Duration)
 	LongCall                     func() (end func()) // see group.Options
@@ -84,6 +87,7 @@ type Node struct {
 	forward *mux.Layer
 	self    Member
 	nonce   uint64
+	wanted  *wanted.Table
 
 	started time.Time
 
@@ -177,6 +181,7 @@ func Open(o Options) (*Node, error) {
 	}
 	o.balanceInterval = cmp.Or(o.balanceInterval, defaultBalanceInterval)
 	o.roundInterval = cmp.Or(o.roundInterval, o.Timeout/8)
+	o.Wanted = cmp.Or(o.Wanted, o.Timeout*3/2)
 	id := sha1.Sum([]byte(o.Name))
 	n := &Node{
 		options: o, log: o.Log, nonce: rand.Uint64(), started: time.Now(),
@@ -191,6 +196,7 @@ func Open(o Options) (*Node, error) {
 		said: make(map[string]time.Time), news: make(chan struct{}),
 	}
 	n.leave = sync.OnceFunc(func() { close(n.out) })
+	n.wanted = wanted.New(o.Name, o.Wanted, time.Now())
 	n.synced = o.Sync
 	n.syncs.Store(o.Sync)
 	n.port = mux.New(mux.Options{
@@ -408,6 +414,29 @@ func (n *Node) Forwarded() net.Listener { return n.forward }
 // DialForward opens a connection on which calls of clients are passed on to a node.
 func (n *Node) DialForward(node string) (net.Conn, error) {
 	return n.port.Dial(node, mux.Forward, n.options.Timeout)
+}
+
+// Epoch returns the epoch of calls that are sent to a node now, see package wanted.
+func (n *Node) Epoch(node string) string { return n.wanted.Epoch(node) }
+
+// Over reports whether calls of an epoch cannot begin any more at a node.
+func (n *Node) Over(node, epoch string) bool { return n.wanted.Over(node, epoch, time.Now()) }
+
+// End ends an epoch, and has the node hear of it.
+func (n *Node) End(node, epoch string) {
+	if n.wanted.End(node, epoch) {
+		n.tell()
+	}
+}
+
+// Wanted returns a function that reports whether calls of an epoch, which another node has sent,
+// may begin now; nil if they always may.
+func (n *Node) Wanted(epoch string) func() bool {
+	yes := n.wanted.Wanted(epoch)
+	if yes == nil {
+		return nil
+	}
+	return func() bool { return yes(time.Now()) }
 }
 
 // Dismissed is closed when the node has learned that it is no member any more. Why says why.

@@ -336,7 +336,7 @@ func TestANodeOfAnotherClusterIsRefused(t *testing.T) {
 	defer n.Close()
 	p := f.nodes[0].peerAt(f.addresses[2])
 	defer p.close()
-	assert.ErrorContains(t, p.call("Exchange", f.nodes[0].report(), &Report{}, patience), "belongs to another cluster")
+	assert.ErrorContains(t, p.call("Exchange", f.nodes[0].report(""), &Report{}, patience), "belongs to another cluster")
 }
 
 func TestADirectoryThatDoesNotFitIsRefused(t *testing.T) {

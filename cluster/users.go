@@ -56,7 +56,7 @@ func (n *Node) changeUsers(change []byte) (deleted int, err error) {
 // next report, and returns when they have it or have not answered in time. The log names those: a
 // node that was stopped or cut off just now gets the map when it is back.
 func (n *Node) shareMap() {
-	r := n.report()
+	r := n.report(n.self.Name)
 	r.Map = n.Map()
 	var work sync.WaitGroup
 	for i := range r.Map.Members {
@@ -68,7 +68,9 @@ func (n *Node) shareMap() {
 			p := n.peerNamed(name)
 			defer p.close()
 			var theirs Report
-			err := p.call("Exchange", r, &theirs, n.options.Timeout)
+			own := r
+			own.Wanted = n.wanted.Say(name, time.Now())
+			err := p.call("Exchange", own, &theirs, n.options.Timeout)
 			if err == nil && theirs.MapVersion < r.Map.Version {
 				err = fmt.Errorf("it has version %d of the map, and this is %d", theirs.MapVersion, r.Map.Version)
 			}

@@ -33,6 +33,7 @@ type fakeCluster struct {
 	server         *Server
 	shared         atomic.Int64 // calls of SharePolicies
 	view           command.ClusterView
+	wanted         func() bool // calls of other nodes
 }
 
 func (f *fakeCluster) Groups() int { return 1 }
@@ -56,6 +57,8 @@ func (f *fakeCluster) Await(context.Context, int) (*Partition, error) {
 }
 
 func (f *fakeCluster) View() command.ClusterView { return f.view }
+
+func (f *fakeCluster) Wanted(string) func() bool { return f.wanted }
 
 func (f *fakeCluster) SharePolicies() { f.shared.Add(1) }
 

@@ -2,8 +2,11 @@ package resp
 
 import (
 	"bufio"
+	"bytes"
 	"net"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,7 +156,11 @@ type elsewhere struct {
 
 func (elsewhere) Lead(int) (*Partition, error) { return nil, &MovedError{Node: "other"} }
 
-func (elsewhere) Reachable(string) bool { return true }
+func (elsewhere) Epoch(string) string { return "" }
+
+func (elsewhere) Over(string, string) bool { return false }
+
+func (elsewhere) End(string, string) {}
 
 func (e elsewhere) DialNode(string) (net.Conn, error) {
 	own, theirs := net.Pipe()
@@ -213,4 +220,76 @@ func TestLostForwardedCalls(t *testing.T) {
 			c.read()
 		}
 	}
+}
+
+// A call of another node that no longer waits for it does not begin to run: it is refused, and so
+// are those behind it.
+func TestCallsThatWereGivenUpDoNotRun(t *testing.T) {
+	f, ts := newFakeCluster(t)
+	var wanted atomic.Bool
+	f.wanted = wanted.Load
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go ts.ServeNodes(ln)
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	c, node := ts.dial(), ts.over(conn)
+	send := func(calls ...string) (replies []string) {
+		request := frame(forward.Control, "default", "2", "0", "link 1.1.other")
+		for _, call := range calls {
+			request += frame(strings.Fields(call)...)
+		}
+		_, err := node.Write([]byte(request))
+		require.NoError(t, err)
+		for range calls {
+			replies = append(replies, node.read())
+		}
+		return replies
+	}
+	for _, reply := range send("RL.SLIDE a 1 1h", "SET {a}b 1", "BZPOPMIN q 0", "RL.LEASE l 1 1h x WAIT 1h") {
+		assert.Contains(t, reply, "-CLUSTERDOWN")
+	}
+	_, err = node.Write(forward.AppendOnGroup(nil, 0, words("FLUSHALL")))
+	require.NoError(t, err)
+	assert.Contains(t, node.read(), "-CLUSTERDOWN")
+	for _, reply := range send("MULTI", "SET a 1", "EXEC")[1:] {
+		assert.NotContains(t, reply, "OK")
+	}
+	assert.Equal(t, "*0", c.do("KEYS *"))
+
+	wanted.Store(true)
+	assert.Contains(t, send("RL.SLIDE a 1 1h")[0], "*5 :1")
+
+	// a call that waits for its locks
+	tx, _ := f.beginCall("k")
+	_, err = node.Write([]byte(frame("SET", "k", "v")))
+	require.NoError(t, err)
+	stacks := make([]byte, 1<<20)
+	c.eventually("it waits for the locks", func() bool {
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*session).lock("))
+	})
+	wanted.Store(false)
+	tx.End()
+	assert.Contains(t, node.read(), "-CLUSTERDOWN")
+	assert.Equal(t, "$-1", c.do("GET k"))
+
+	// calls that wait for a key, which is then free
+	queues := ts.partitionOf(0, f.partition).queues
+	for call, free := range map[string]string{
+		"BZPOPMIN q 0":              "ZADD q 1 m",
+		"RL.LEASE l 1 1h x WAIT 1h": "RL.RELEASE l a",
+	} {
+		require.Contains(t, c.do("RL.LEASE l 1 1h a"), "*5 :1")
+		wanted.Store(true)
+		_, err := node.Write([]byte(frame(forward.Control, "default", "2", "0", "link 1.1.other") +
+			frame(strings.Fields(call)...)))
+		require.NoError(t, err)
+		c.eventually("it waits", func() bool { return queues.Waiting.Load() == 1 })
+		wanted.Store(false)
+		c.do(free)
+		assert.Contains(t, node.read(), changedNothing, call)
+	}
+	assert.Equal(t, ":1", c.do("ZCARD q"))
+	assert.Equal(t, ":0", c.do("ZCARD l"))
 }

@@ -46,7 +46,8 @@ func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte, faile
 			break
 		}
 		s.Tx.End() // a pause has begun since the call was checked, or ran on another group
-		if !s.awaitPause(p.Command) {
+		if !s.awaitPause(p.Command) || s.GivenUp() {
+			s.closing = true
 			return nil, true // the client has disconnected
 		}
 	}

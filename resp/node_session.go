@@ -60,7 +60,7 @@ const (
 // wait for a leader, because the other node does.
 func (s *session) enterForNode(group int) error {
 	n := &s.clustered.node
-	if !n.refused {
+	if !n.refused && !s.GivenUp() {
 		if shared, err := s.server.cluster.Lead(group); err == nil {
 			s.use(s.server.partitionOf(group, shared))
 			return nil
@@ -123,6 +123,7 @@ func (s *session) handleControl(words [][]byte) {
 		return
 	}
 	s.clustered.node.link.Store(&link)
+	s.Wanted = s.server.cluster.Wanted(forward.EpochOf(link))
 	if s.transaction.open {
 		s.transaction = transaction{}
 	}

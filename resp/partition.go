@@ -53,24 +53,14 @@ type Cluster interface {
 	// ChangeUsers applies an encoded change of the users, see Server.ApplyUsers, on all nodes. It
 	// returns how many were deleted. The error is the text of a reply.
 	ChangeUsers(change []byte) (deleted int, err error)
+	// Wanted returns a function that reports whether another node still waits for its calls of an
+	// epoch, see forward.Nodes; nil: it always does.
+	Wanted(epoch string) func() bool
 	forward.Nodes
 }
 
-// MovedError reports the node that leads a group, and its host:port for clients.
-type MovedError struct {
-	Node       string // its name
-	Address    string // for clients without TLS
-	TLSAddress string // for clients with TLS
-}
-
-func (e *MovedError) addressFor(tls bool) string {
-	if tls {
-		return e.TLSAddress
-	}
-	return e.Address
-}
-
-func (e *MovedError) Error() string { return "moved to " + e.Address }
+// MovedError reports the node that leads a group.
+type MovedError = clustering.MovedError
 
 // ErrNoLeader reports that no node leads a group now.
 var ErrNoLeader = errors.New("no node leads the group")
@@ -220,7 +210,7 @@ func (s *session) enterSlot(at int, pass bool) error {
 			c.target = forward.Call{Node: moved.Node, Group: group}
 			return errElsewhere
 		}
-		return engine.Error("MOVED " + strconv.Itoa(at) + " " + moved.addressFor(s.TLS()))
+		return engine.Error("MOVED " + strconv.Itoa(at) + " " + moved.AddressFor(s.TLS()))
 	}
 	if err != nil {
 		return errUnbound

@@ -62,7 +62,11 @@ func (s *session) begin(p command.Prepared, now int64) error {
 		if len(p.Words) > command.LongWork {
 			s.TakesLong()
 		}
-		s.lock(now)
+		if s.lock(now); s.GivenUp() {
+			s.Tx.End()
+			s.clustered.node.refused = true
+			return errNotHere
+		}
 	}
 	return nil
 }

@@ -150,6 +150,7 @@ func (p *parts) openCluster() error {
 		Timeout: time.Duration(own.Timeout) * time.Millisecond, Sync: p.settings.Store().Sync == storage.SyncAlways,
 		// a call waits for the entry before its own, and for its own
 		Patience: max(p.cluster.hold, time.Duration(own.Timeout)*time.Millisecond) / 2,
+		Wanted:   p.cluster.hold * 3 / 4,
 		Host:     own.AnnounceHost, Port: announced(own.AnnouncePort, start.Port),
 		TLSPort: announced(own.AnnounceTLSPort, start.TLSPort), Version: version, Engine: p.cluster.engine,
 		Clock: p.source, Log: p.log, Begun: p.cluster.begun, Users: p.server,
@@ -301,11 +302,17 @@ func (c *clusterParts) ChangeUsers(change []byte) (deleted int, err error) {
 	return deleted, err
 }
 
-// Reachable implements forward.Nodes.
-func (c *clusterParts) Reachable(node string) bool {
-	ago, heard := c.node.Heard(node)
-	return node == c.node.Name() || heard && ago < c.hold
-}
+// Epoch implements forward.Nodes.
+func (c *clusterParts) Epoch(node string) string { return c.node.Epoch(node) }
+
+// Over implements forward.Nodes.
+func (c *clusterParts) Over(node, epoch string) bool { return c.node.Over(node, epoch) }
+
+// End implements forward.Nodes.
+func (c *clusterParts) End(node, epoch string) { c.node.End(node, epoch) }
+
+// Wanted implements resp.Cluster.
+func (c *clusterParts) Wanted(epoch string) func() bool { return c.node.Wanted(epoch) }
 
 func hostOf(m *cluster.Member) string {
 	if m.Host != "" {

@@ -40,6 +40,10 @@ type Call struct {
 	// NoTouch is CLIENT NO-TOUCH: lookups leave the access clocks of keys as they are.
 	NoTouch bool
 
+	// Wanted reports whether the node that has sent the call still waits for the reply: otherwise
+	// the call must not begin to run. nil: a client has sent it.
+	Wanted func() bool
+
 	Random *rand.Rand
 
 	Changed    bool // the handler has changed keys
@@ -159,6 +163,9 @@ func (c *Call) Decided(cost int64, d limit.Decision) {
 	}
 	c.Env.Stats.Decided(c.Command.Index, int(c.Client), outcome)
 }
+
+// GivenUp reports whether nobody waits for the reply, so that the call must not begin to run.
+func (c *Call) GivenUp() bool { return c.Wanted != nil && !c.Wanted() }
 
 // Fault replies with an error for a handler that has panicked, and logs the stack. mark is where
 // the reply began.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"rlserver/resp/wire"
@@ -149,8 +150,12 @@ func (c *Client) Send(as Caller) {
 			}
 		}
 		c.Pool.Calls.Add(int64(l.unread))
-		// after an error a part of it may have arrived
-		o.failed = l.announce(as, c.Pool.options.Hold) != nil || l.send(o.buf, c.Pool.options.Hold) != nil
+		if l.announce(as, c.Pool.options.Hold) != nil { // no call has left
+			l.broken, o.link = true, nil
+			c.Pool.giveBack(l, forBatch)
+			continue
+		}
+		o.failed = l.send(o.buf, c.Pool.options.Hold) != nil // a part of it may have arrived
 	}
 }
 
@@ -160,12 +165,12 @@ func (c *Client) Collect(number int, as Caller, r *wire.Reply) Outcome {
 	o := call.out
 	if o.link != nil {
 		if o.failed {
-			return c.unknown(nil)
+			return c.unknown(o.link, nil)
 		}
 		refused, err := o.link.read(r)
 		if err != nil {
 			o.failed = true
-			return c.unknown(err)
+			return c.unknown(o.link, err)
 		}
 		if !refused {
 			return Answered
@@ -174,13 +179,41 @@ func (c *Client) Collect(number int, as Caller, r *wire.Reply) Outcome {
 	return c.again(&call.Call, o.buf[call.start:call.end], as, r, forRetry, nil)
 }
 
-// unknown returns the outcome of a call whose reply could not be read.
-func (c *Client) unknown(err error) Outcome {
-	if errors.Is(err, ErrLeft) {
+// unknown returns the outcome of a call whose reply could not be read, when the call cannot begin
+// to run any more.
+func (c *Client) unknown(l *link, err error) Outcome {
+	if errors.Is(err, ErrLeft) || c.giveUp(l) != nil {
 		return Left
 	}
 	c.Pool.Unknown.Add(1)
 	return Unknown
+}
+
+// giveUp returns when no call on a link can begin to run at the other node, or the client has
+// disconnected: when the node knows that the epoch of the link has ended, does not listen because
+// its process has ended, or was not heard for long enough.
+func (c *Client) giveUp(l *link) error {
+	const interval = 5 * time.Millisecond
+	l.broken = true
+	l.conn.Close()
+	nodes, node := c.Pool.options.Nodes, l.peer.node
+	for tries := 0; !nodes.Over(node, l.epoch); tries++ {
+		nodes.End(node, l.epoch)
+		if tries%8 == 0 {
+			conn, err := nodes.DialNode(node)
+			if errors.Is(err, syscall.ECONNREFUSED) {
+				return nil
+			}
+			if err == nil {
+				conn.Close()
+			}
+		}
+		if err := c.Gone(); err != nil {
+			return err
+		}
+		time.Sleep(interval)
+	}
+	return nil
 }
 
 // Done ends the batch.
@@ -264,7 +297,7 @@ func (c *Client) exchange(
 	if wait != nil {
 		if err := c.wait(l, wait); err != nil {
 			l.broken = true
-			return false, c.unknown(ErrLeft)
+			return false, c.unknown(l, ErrLeft)
 		}
 	}
 	refused, err := l.readLast(r, replies)
@@ -276,7 +309,7 @@ func (c *Client) exchange(
 	}
 	if err != nil {
 		l.broken = true
-		return false, c.unknown(err)
+		return false, c.unknown(l, err)
 	}
 	return refused, Answered
 }
@@ -385,7 +418,7 @@ func (c *Client) checkWait(l *link) error {
 	if err := c.Gone(); err != nil {
 		return err
 	}
-	if !c.Pool.options.Nodes.Reachable(l.peer.node) {
+	if c.Pool.options.Nodes.Over(l.peer.node, l.epoch) {
 		return errUnreachable
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,10 @@ type fakes struct {
 	mu     sync.Mutex
 	leader string // of all groups; "": none
 	lost   atomic.Bool
+	epoch  atomic.Int64
+	// the nodes know that the previous epochs have ended; silent: they do not learn it
+	acknowledged atomic.Bool
+	silent       bool
 	// answer returns the reply of a node to a call; "": the node closes the connection; "hang": it
 	// does not reply
 	answer func(node string, words []string) string
@@ -47,7 +52,18 @@ func (f *fakes) setLeader(node string) {
 	f.leader = node
 }
 
-func (f *fakes) Reachable(string) bool { return !f.lost.Load() }
+func (f *fakes) Epoch(string) string { return "e" + strconv.Itoa(int(f.epoch.Load())) }
+
+func (f *fakes) Over(_, epoch string) bool {
+	return f.lost.Load() || epoch != f.Epoch("") && f.acknowledged.Load()
+}
+
+func (f *fakes) End(_, epoch string) {
+	if epoch == f.Epoch("") {
+		f.acknowledged.Store(!f.silent)
+		f.epoch.Add(1)
+	}
+}
 
 func (f *fakes) DialNode(node string) (net.Conn, error) {
 	if node == "" || node == "gone" {
@@ -237,6 +253,42 @@ func TestOutcomeIsUnknownAfterANodeIsLost(t *testing.T) {
 		assert.Equal(t, "+n1 0\r\n", string(r.B))
 		assert.LessOrEqual(t, f.sent("n1 SET 1"), 1, "the call is not sent again")
 		assert.Zero(t, c.Pool.open.Load(), "the link is closed")
+	}
+}
+
+// A call whose link breaks is answered when its node knows that the call is given up, has ended, or
+// was not heard for long. Later calls are of another epoch, on new links.
+func TestBrokenLinkEndsItsEpoch(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		f := &fakes{silent: silent, answer: func(_ string, words []string) string {
+			if words[1] == "2" {
+				return ""
+			}
+			return ":1\r\n"
+		}}
+		c := f.client(1, long)
+		other := Client{Pool: c.Pool, Gone: c.Gone}
+		var r wire.Reply
+		kept := Call{Node: "n1", Keeps: true}
+		require.Equal(t, Answered, other.Do(kept, AppendCall(nil, words("GET 1")), Caller{}, &r, nil))
+		done := make(chan Outcome, 1)
+		go func() {
+			var r wire.Reply
+			done <- c.Do(Call{Node: "n1"}, AppendCall(nil, words("GET 2")), Caller{}, &r, nil)
+		}()
+		if silent {
+			for f.epoch.Load() == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			assert.Empty(t, done, "the call may begin yet")
+			f.lost.Store(true)
+		}
+		assert.Equal(t, Unknown, <-done)
+		f.lost.Store(false)
+		assert.EqualValues(t, 1, f.epoch.Load())
+		dialed := f.dialed
+		require.Equal(t, Answered, other.Do(kept, AppendCall(nil, words("GET 1")), Caller{}, &r, nil))
+		assert.Equal(t, dialed+1, f.dialed, "the idle link is of an epoch that has ended")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -103,7 +104,8 @@ func AppendOnGroup(b []byte, group int, words [][]byte) []byte {
 // link is a connection to another node. One goroutine uses it at a time.
 type link struct {
 	peer      *peer
-	name      string // unique in the cluster
+	name      string // unique in the cluster, ends with the epoch
+	epoch     string // of its calls, see Nodes
 	conn      net.Conn
 	in        *bufio.Reader
 	as        Caller
@@ -119,8 +121,8 @@ type link struct {
 
 const linkBuffer = 4 << 10 // bytes
 
-func newLink(p *peer, conn net.Conn, slice time.Duration) *link {
-	l := &link{peer: p, conn: conn, slice: slice}
+func newLink(p *peer, conn net.Conn, epoch string, slice time.Duration) *link {
+	l := &link{peer: p, conn: conn, epoch: epoch, slice: slice}
 	l.rename()
 	l.in = bufio.NewReaderSize(linkReader{l}, linkBuffer)
 	return l
@@ -128,7 +130,15 @@ func newLink(p *peer, conn net.Conn, slice time.Duration) *link {
 
 // rename gives the link a new name, which the next call announces. Each call that waits has a name
 // of its own: Unblock may arrive when the call has ended and another client uses the link.
-func (l *link) rename() { l.name, l.announced = strconv.FormatUint(rand.Uint64(), 36), false }
+func (l *link) rename() {
+	l.name, l.announced = strconv.FormatUint(rand.Uint64(), 36)+" "+l.epoch, false
+}
+
+// EpochOf returns the epoch of the calls on a link, by its name; "" if it has none.
+func EpochOf(link string) string {
+	_, epoch, _ := strings.Cut(link, " ")
+	return epoch
+}
 
 // linkReader reads from a link until checkWait returns an error.
 type linkReader struct{ l *link }

@@ -18,8 +18,14 @@ type Nodes interface {
 	Leader(ctx context.Context, group int) (node string, err error)
 	// DialNode opens a connection for forwarded calls.
 	DialNode(node string) (net.Conn, error)
-	// Reachable reports whether this node has heard from a node recently.
-	Reachable(node string) bool
+	// Epoch returns the epoch of the calls that are sent to a node now. It has no spaces. "" if the
+	// node is this one.
+	Epoch(node string) string
+	// Over reports whether calls of an epoch cannot begin any more at a node, because it has not
+	// been heard for a while, or it knows that the epoch has ended.
+	Over(node, epoch string) bool
+	// End ends an epoch: the calls that are sent later are of the next one.
+	End(node, epoch string)
 }
 
 // Options configure a Pool.
@@ -115,13 +121,14 @@ func (p *Pool) borrow(node string, why use, wait time.Duration) (*link, error) {
 	if l := at.takeIdle(); l != nil {
 		return l, nil
 	}
+	epoch := p.options.Nodes.Epoch(node)
 	conn, err := p.options.Nodes.DialNode(node)
 	if err != nil {
 		at.leave(why)
 		return nil, err
 	}
 	p.open.Add(1)
-	return newLink(at, conn, max(p.options.Hold/8, 20*time.Millisecond)), nil
+	return newLink(at, conn, epoch, max(p.options.Hold/8, 20*time.Millisecond)), nil
 }
 
 func (at *peer) enter(why use, wait time.Duration) error {
@@ -146,8 +153,9 @@ func (at *peer) enter(why use, wait time.Duration) error {
 
 func (at *peer) leave(why use) { <-at.slots[why] }
 
-// takeIdle returns an idle link that is open, or nil.
+// takeIdle returns an idle link that is open and of the current epoch, or nil.
 func (at *peer) takeIdle() *link {
+	epoch := at.pool.options.Nodes.Epoch(at.node)
 	for {
 		at.mu.Lock()
 		n := len(at.idle)
@@ -159,7 +167,7 @@ func (at *peer) takeIdle() *link {
 		at.idle[n-1] = nil
 		at.idle = at.idle[:n-1]
 		at.mu.Unlock()
-		if l.alive() {
+		if l.epoch == epoch && l.alive() {
 			return l
 		}
 		l.close()

@@ -80,7 +80,7 @@ func (qs *Queues) Enqueue(
 	}
 	w.call = command.Call{
 		Env: c.Env, Client: c.Client, Account: c.Account, DB: c.DB, Request: c.Request, Attempt: command.NextAttempt,
-		Reply: wire.Reply{RESP3: c.Reply.RESP3},
+		Reply: wire.Reply{RESP3: c.Reply.RESP3}, Wanted: c.Wanted,
 	}
 	if len(c.Keys) <= mostInStep {
 		qs.join(c.Tx, w, w.begin())
@@ -294,6 +294,11 @@ func (w *Waiter) tryPop(tx *engine.Tx, k engine.Key) bool {
 	if w.outcome != pending {
 		return true
 	}
+	if w.call.GivenUp() {
+		w.outcome, w.refusal = refused, ErrMoved
+		w.wake()
+		return true
+	}
 	found, err := w.popper.Pop(tx, []engine.Key{k}, &w.call.Reply)
 	if err != nil || !found {
 		return false
@@ -332,7 +337,11 @@ func (w *Waiter) run(tx *engine.Tx, how command.Attempt) (done bool) {
 		}
 		c.Tx = nil
 	}()
-	if err := w.owner.unavailable(c.Command.Flags, ^c.Command.Flags); err != nil {
+	err := w.owner.unavailable(c.Command.Flags, ^c.Command.Flags)
+	if c.GivenUp() {
+		err = ErrMoved
+	}
+	if err != nil {
 		c.Refuse(err)
 		return true
 	}
