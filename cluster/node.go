@@ -48,7 +48,8 @@ type Options struct {
 	Groups   int            // of a new cluster; 0: DefaultGroups, or what the cluster has
 	Timeout  time.Duration
 	Patience time.Duration // see group.Options; 0: for ever
-	// for how long calls of another node may begin here after it was heard; 0: three halves of Timeout
+	// for how long calls of another node may begin here after it was heard; 0: three halves of
+	// Timeout
 	Wanted  time.Duration
 	Sync    bool   // whether logs are synced before an entry counts as stored
 	Host    string // for clients; "": that of the node's address

@@ -336,7 +336,8 @@ func TestANodeOfAnotherClusterIsRefused(t *testing.T) {
 	defer n.Close()
 	p := f.nodes[0].peerAt(f.addresses[2])
 	defer p.close()
-	assert.ErrorContains(t, p.call("Exchange", f.nodes[0].report(""), &Report{}, patience), "belongs to another cluster")
+	err = p.call("Exchange", f.nodes[0].report(""), &Report{}, patience)
+	assert.ErrorContains(t, err, "belongs to another cluster")
 }
 
 func TestADirectoryThatDoesNotFitIsRefused(t *testing.T) {

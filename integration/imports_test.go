@@ -17,7 +17,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/cluster": {
 		ours: []string{
 			"rlserver/clock", "rlserver/cluster/group", "rlserver/cluster/mux", "rlserver/cluster/overview",
-			"rlserver/cluster/slot", "rlserver/engine", "rlserver/engine/rule", "rlserver/stats",
+			"rlserver/cluster/slot", "rlserver/cluster/wanted", "rlserver/engine", "rlserver/engine/rule", "rlserver/stats",
 		},
 	},
 	"rlserver/cluster/group": {
@@ -37,6 +37,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/cluster/overview":    {ours: []string{"rlserver/stats"}},
 	"rlserver/cluster/saving":      {ours: []string{"rlserver/storage"}},
 	"rlserver/cluster/slot":        {},
+	"rlserver/cluster/wanted":      {},
 	"rlserver/cmd/rlserver": {
 		ours: []string{
 			"rlserver/cluster",

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnsweredCallsDoNotBeginLater stops the leader of some keys for longer than calls are held, but
-// not long enough for an election. Calls that were passed on to it are answered by then: they lie in
-// its sockets. When it goes on, it still leads, and must not run them.
+// TestAnsweredCallsDoNotBeginLater stops the leader of some keys for longer than calls are held,
+// but not long enough for an election. Calls that were passed on to it are answered by then: they
+// lie in its sockets. When it goes on, it still leads, and must not run them.
 func TestAnsweredCallsDoNotBeginLater(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 3, "--cluster-timeout", "2000", "--failover-hold", "600")

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"net"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -152,15 +153,20 @@ var longID = strings.Repeat("x", 1000)
 type elsewhere struct {
 	*fakeCluster
 	received chan []byte
+	epoch    *atomic.Int64
 }
 
 func (elsewhere) Lead(int) (*Partition, error) { return nil, &MovedError{Node: "other"} }
 
-func (elsewhere) Epoch(string) string { return "" }
+func (e elsewhere) Epoch(string) string { return strconv.Itoa(int(e.epoch.Load())) }
 
-func (elsewhere) Over(string, string) bool { return false }
+func (e elsewhere) Over(_, epoch string) bool { return epoch != e.Epoch("") }
 
-func (elsewhere) End(string, string) {}
+func (e elsewhere) End(_, epoch string) {
+	if epoch == e.Epoch("") {
+		e.epoch.Add(1)
+	}
+}
 
 func (e elsewhere) DialNode(string) (net.Conn, error) {
 	own, theirs := net.Pipe()
@@ -184,7 +190,7 @@ func (e elsewhere) DialNode(string) (net.Conn, error) {
 // has waited.
 func TestLostForwardedCalls(t *testing.T) {
 	f, ts := newFakeCluster(t)
-	e := elsewhere{f, make(chan []byte)}
+	e := elsewhere{f, make(chan []byte), new(atomic.Int64)}
 	ts.cluster = e
 	ts.passing = forward.NewPool(forward.Options{Nodes: e, Hold: time.Minute, MostLinks: 4})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -23,6 +23,11 @@
 // A call that was written to a link that then fails has the outcome [Unknown]. It is not sent
 // again. If a node hangs, it does not answer other nodes either, so its links fail.
 //
+// A call with the outcome Unknown does not begin to run afterwards, though it may lie in a queue of
+// the other node: each link belongs to an epoch, and a node runs calls of an epoch only while it
+// knows that they are wanted (package cluster/wanted). The outcome is known when the epoch is over.
+// Links of later epochs are new ones.
+//
 // # Limits
 //
 // A batch has at most [maxCalls] calls and [maxBytes] bytes, which fit in the buffers of the
