@@ -17,7 +17,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/cluster": {
 		ours: []string{
 			"rlserver/clock", "rlserver/cluster/group", "rlserver/cluster/mux", "rlserver/cluster/overview",
-			"rlserver/cluster/slot", "rlserver/cluster/wanted", "rlserver/engine", "rlserver/engine/rule", "rlserver/stats",
+			"rlserver/cluster/slot", "rlserver/cluster/wanted",
+			"rlserver/engine", "rlserver/engine/rule", "rlserver/stats",
 		},
 	},
 	"rlserver/cluster/group": {
