@@ -227,7 +227,7 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 // does, as it takes time to read.
 func isHealthCheck(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.ContentLength == 0 &&
-		(r.URL.Path == "/healthz" || r.URL.Path == "/readyz")
+		(r.URL.Path == "/healthz" || r.URL.Path == "/readyz" || r.URL.Path == "/readyz/traffic")
 }
 
 // seated serves requests that have a place.

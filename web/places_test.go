@@ -49,6 +49,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 		assert.Contains(t, send(t, address, get("/metrics")), "too many connections: --http-max-clients is 3")
 		assert.Contains(t, send(t, address, get("/healthz")), "200 OK")
 		assert.Contains(t, send(t, address, get("/readyz")), "200 OK")
+		assert.Contains(t, send(t, address, get("/readyz/traffic")), "200 OK")
 	}
 	n := s.Connections()
 	assert.EqualValues(t, 3, n.Busy)
