@@ -67,9 +67,9 @@ func (n *Node) misplaced() (number int, to string) {
 		}
 		id, up := n.replicaOn(number, names[0])
 		n.mu.Lock()
-		leaving := n.reports[names[0]].Leaving
+		should := n.reports[names[0]]
 		n.mu.Unlock()
-		if up && !leaving && g.KeptUp(id) > balanceAfter*n.options.balanceInterval {
+		if up && !should.Leaving && !should.Declines[number] && g.KeptUp(id) > balanceAfter*n.options.balanceInterval {
 			return number, names[0]
 		}
 	}

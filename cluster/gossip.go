@@ -124,6 +124,7 @@ type Report struct {
 	History    []uint64       // its latest starts, this one last
 	Order      uint64         // of its reports since the start
 	Leaving    bool           // the node is about to stop: it should not lead
+	Declines   map[int]bool   // groups that it should not be handed
 	Clock      int64          // its system clock, Unix µs
 	Leads      map[int]uint64 // terms, by group
 	Last       map[int]uint64 // the ends of the logs of these groups
@@ -176,6 +177,7 @@ func (n *Node) report(to string) Report {
 	r.Order, r.Start, r.Starts, r.History = n.orders, n.nonce, n.starts, n.history
 	r.Accepts, r.Refuses = n.verdicts()
 	r.Trusts = n.trustedNames()
+	r.Declines = maps.Clone(n.declined)
 	n.mu.Unlock()
 	if m := n.Map(); m != nil {
 		r.MapVersion = m.Version

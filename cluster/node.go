@@ -145,8 +145,10 @@ type Node struct {
 	offsets     map[string]int64     // their system clocks minus this monotonic clock, µs
 	off         map[string]bool      // nodes whose system clocks are not followed
 	leaders     []leader             // of each group, as other nodes report
-	ready       chan struct{}        // closed when the groups are open
-	news        chan struct{}        // closed, and replaced, when there is work for a round
+	// groups that this node has handed over by an order, and does not get back
+	declined map[int]bool
+	ready    chan struct{} // closed when the groups are open
+	news     chan struct{} // closed, and replaced, when there is work for a round
 
 	trusted atomic.Pointer[map[string]bool] // whose replicas are spoken with; nil: nobody's
 
@@ -194,7 +196,7 @@ func Open(o Options) (*Node, error) {
 		saveSeen: make(chan struct{}, 1), tried: make(map[string]bool), accepted: make(map[string]bool),
 		offsets: make(map[string]int64), off: make(map[string]bool),
 		ready: make(chan struct{}), out: make(chan struct{}),
-		said: make(map[string]time.Time), news: make(chan struct{}),
+		declined: make(map[int]bool), said: make(map[string]time.Time), news: make(chan struct{}),
 	}
 	n.leave = sync.OnceFunc(func() { close(n.out) })
 	n.wanted = wanted.New(o.Name, o.Wanted, time.Now())
@@ -384,6 +386,20 @@ func (n *Node) Close() error {
 	n.work.Wait()
 	err = errors.Join(err, n.storeSeen())
 	return errors.Join(err, n.store(err == nil))
+}
+
+// HandOverForGood is HandOver, and the groups are not handed back to this node while it runs. It
+// may still be elected, if others fail.
+func (n *Node) HandOverForGood(ctx context.Context, why string) error {
+	n.mu.Lock()
+	for number, g := range n.groups() {
+		if g != nil && g.Status().Leads {
+			n.declined[number] = true
+		}
+	}
+	n.mu.Unlock()
+	n.tell()
+	return n.HandOver(ctx, why)
 }
 
 // HandOver makes other nodes lead the groups that this one leads. why is for the log.

@@ -114,11 +114,17 @@ func TestClusterCanBeSeen(t *testing.T) {
 		`the process of node n0 has ended: its port refuses connections|no word from node n0 for [0-9.m]*s)"`)
 	await(t, func() bool { return because.MatchString(c.run[1].output() + c.run[2].output()) })
 
+	status, why := get(2, "/readyz/traffic")
+	assert.Equal(t, http.StatusOK, status, why)
+	_, why = get(2, "/readyz")
+	assert.Contains(t, why, "one more loss would stop it", "the next node must not be stopped")
+
 	// without a majority the last node is alive, and not ready
 	c.kill(1)
-	await(t, func() bool { return !ready(2) })
-	_, why := get(2, "/readyz")
-	assert.Contains(t, why, "has no leader that this node hears")
+	await(t, func() bool {
+		status, why := get(2, "/readyz/traffic")
+		return status == http.StatusServiceUnavailable && strings.Contains(why, "has no leader that this node hears")
+	})
 	health := func(path string) error {
 		return rlserver(t, "healthcheck", "http://127.0.0.1:"+pages[2]+path).Run()
 	}

@@ -349,7 +349,7 @@ func (g *Group) follow(run *running) (rebuild bool) {
 				if gaveUp, ok := errors.AsType[*gaveUpError](why); ok {
 					lost(gaveUp.Error())
 				} else {
-					lost(g.leadership.lost(heartbeatTimeout(g.options.Timeout)))
+					lost(g.leadership.lost(g.options.Node, heartbeatTimeout(g.options.Timeout)))
 				}
 				g.log.Info("rebuilding the state from the log", "because", why)
 				return true
@@ -369,7 +369,7 @@ func (g *Group) follow(run *running) (rebuild bool) {
 			} else {
 				r.end(errors.New("another node leads or may lead"))
 				g.noteChange()
-				lost(g.leadership.lost(heartbeatTimeout(g.options.Timeout)))
+				lost(g.leadership.lost(g.options.Node, heartbeatTimeout(g.options.Timeout)))
 			}
 		case <-ticker.C:
 			g.tick(run)

@@ -108,7 +108,7 @@ func (l *leadership) gained(node string) string {
 }
 
 // lost returns why this node does not lead any more.
-func (l *leadership) lost(timeout time.Duration) string {
+func (l *leadership) lost(node string, timeout time.Duration) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -118,6 +118,8 @@ func (l *leadership) lost(timeout time.Duration) string {
 		return fmt.Sprintf("the disk has failed: %v", l.diskLocked())
 	case l.cutOff:
 		return fmt.Sprintf("cut off: no majority of the replicas has answered for %v", timeout)
+	case l.leader == node:
+		return "this node was elected again: another one had called an election, as it had not heard this one"
 	case l.leader != "":
 		return fmt.Sprintf("node %s was elected, as others have not heard this one", l.leader)
 	}

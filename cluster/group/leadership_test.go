@@ -122,11 +122,15 @@ func TestReasonsOfGainedLeadership(t *testing.T) {
 
 func TestReasonsOfLostLeadership(t *testing.T) {
 	l := &leadership{leader: "b"}
-	assert.Equal(t, "node b was elected, as others have not heard this one", l.lost(time.Second))
+	l.leader = "a"
+	assert.Equal(t, "this node was elected again: another one had called an election, as it had not heard this one",
+		l.lost("a", time.Second))
+	l.leader = "b"
+	assert.Equal(t, "node b was elected, as others have not heard this one", l.lost("a", time.Second))
 	l.leader = ""
-	assert.Equal(t, "another node has called an election, as it has not heard this one", l.lost(time.Second))
+	assert.Equal(t, "another node has called an election, as it has not heard this one", l.lost("a", time.Second))
 	l.setDisk(errors.New("no space left on device"))
-	assert.Equal(t, "the disk has failed: no space left on device", l.lost(time.Second))
+	assert.Equal(t, "the disk has failed: no space left on device", l.lost("a", time.Second))
 }
 
 func TestFailuresOfTheDiskAreNoted(t *testing.T) {

@@ -402,7 +402,7 @@ func (c *clusterParts) SharePolicies() {
 
 // HandOver implements resp.Cluster.
 func (c *clusterParts) HandOver(ctx context.Context) error {
-	return c.node.HandOver(ctx, "CLUSTER FAILOVER")
+	return c.node.HandOverForGood(ctx, "CLUSTER FAILOVER")
 }
 
 // dismissed is closed when the node is no longer a member of its cluster; nil without a cluster.
@@ -425,5 +425,7 @@ func (c *clusterParts) Forget(node string) error { return c.node.Forget(node) }
 func (c *clusterParts) handOver(ctx context.Context) {
 	if err := c.node.Leave(ctx, "the node stops"); err != nil {
 		c.p.log.Warn("not all groups were handed over: their other nodes elect leaders", "error", err)
+		return
 	}
+	c.p.log.Info("this node leads no group any more: it can stop")
 }
