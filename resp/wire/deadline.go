@@ -26,7 +26,7 @@ func (g *Guard) Pause() error {
 		// Each flag is set before its deadline: either it is seen here, or its deadline ends the
 		// read.
 		switch {
-		case g.woken.Swap(false):
+		case g.wasWoken():
 			return nil
 		case g.draining.Load():
 			return io.EOF
@@ -54,8 +54,21 @@ func (g *Guard) PauseFor(d time.Duration) error {
 
 // Wake ends the current Pause, or the next one if there is none.
 func (g *Guard) Wake() {
+	g.waking.Lock()
+	defer g.waking.Unlock()
 	g.woken.Store(true)
 	g.SetReadDeadline(past)
+}
+
+// wasWoken reports whether Wake was called since it was last asked. If so, Wake has returned: its
+// deadline does not end a later read, for which limitWait sets another one.
+func (g *Guard) wasWoken() bool {
+	if !g.woken.Swap(false) {
+		return false
+	}
+	g.waking.Lock()
+	defer g.waking.Unlock()
+	return true
 }
 
 // limitWait sets the deadline of the read that follows.

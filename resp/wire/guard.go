@@ -54,6 +54,7 @@ type Guard struct {
 	draining atomic.Bool
 	leaving  atomic.Bool // leave discards the input, with a deadline of its own
 	woken    atomic.Bool // Pause must end
+	waking   sync.Mutex  // held by Wake
 	readErr  error       // the error that ended the stream
 	scratch  []byte      // Wait's buffer, which Pause may use until the next Wait
 

@@ -38,7 +38,7 @@ func (g *Guard) fill(p []byte) error {
 	switch timeout := errors.Is(err, os.ErrDeadlineExceeded); {
 	case timeout && g.draining.Load():
 		return g.leave(io.EOF)
-	case timeout && g.woken.Swap(false): // Wake came too late for Pause
+	case timeout && g.wasWoken(): // Wake came too late for Pause
 		g.timed = true
 		return nil
 	case timeout && g.loginIsOver():
