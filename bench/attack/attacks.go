@@ -75,6 +75,11 @@ var attacks = []attack{
 	},
 	{name: "RESTORE of what inflates to 40 MB", limiters: 1000, run: repeat(inflating)},
 	{name: "wrong passwords", flags: []string{"--requirepass", password}, limiters: 1000, run: guess(16)},
+	{name: "wrong passwords, 3 ms each", flags: []string{"--requirepass", password}, limiters: 1000,
+		run: guessSilently(16)},
+	{name: "160 halves of HTTP requests", flags: []string{"--http-port", "HTTP"}, limiters: 1000,
+		run: starveProbes(160)},
+	{name: "a foreign page without a password", flags: []string{"--http-port", "HTTP"}, limiters: 1000, run: pretend},
 	{name: "ZUNIONSTORE of a million", flags: []string{"--maxmemory", "300mb"}, limiters: 1000, prepare: largeSets,
 		run: repeat(fixed("ZUNIONSTORE", "union", "2", "set:1", "set:2"))},
 	{

@@ -21,6 +21,7 @@ import (
 type target struct {
 	addr     string
 	dir      string
+	http     string // the HTTP port, if the flags have one: HTTP stands for a free port
 	password string
 	process  *exec.Cmd
 	ended    chan struct{}
@@ -49,6 +50,14 @@ func start(ctx context.Context, binary string, flags []string) (*target, error) 
 	defer logFile.Close()
 	args := []string{"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", filepath.Join(dir, "data")}
 	for i, f := range flags {
+		if f == "HTTP" {
+			free, err := freePort()
+			if err != nil {
+				return nil, err
+			}
+			t.http = strconv.Itoa(free)
+			f = t.http
+		}
 		args = append(args, strings.ReplaceAll(f, "DIR", dir))
 		if f == "--requirepass" {
 			t.password = flags[i+1]
