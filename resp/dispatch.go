@@ -31,6 +31,9 @@ const maxRefused = 100
 
 func (s *session) run(words [][]byte) {
 	s.replyStart = len(s.Reply.B)
+	if s.position == 0 { // so far no reply depends on the journal
+		s.depends = s.replyStart
+	}
 	if len(words) > manyWords && !s.accountArgs(len(words)) {
 		s.closing = true
 		return

@@ -90,8 +90,7 @@
 //   - Each command leaves exactly one reply, except with CLIENT REPLY OFF or SKIP, SHUTDOWN, and a
 //     connection that closes. A handler that fails or panics has its partial reply removed.
 //   - No reply is sent before the journal has the changes that the reply acknowledges or shows. If
-//     the journal fails, the connection closes without a reply; later reads of such changes get
-//     MISCONF.
+//     the journal fails, these replies become MISCONF, as do later reads of such changes.
 //   - Only the connection's goroutine touches a session, except for atomic fields.
 //   - The words of a call are in buffers that the next read overwrites: a handler copies the words
 //     that it keeps.

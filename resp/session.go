@@ -37,6 +37,7 @@ type session struct {
 	replyMode  replyMode
 	replyStart int             // where the reply of the current call begins
 	position   engine.Position // the latest change that a reply depends on: flush waits for it
+	depends    int             // where the first of the replies that depend on it begins
 
 	clustered *clustered // see partition.go; nil: the server is alone
 
@@ -178,8 +179,8 @@ func (s *session) flush() {
 	s.account()
 }
 
-// waitForJournal waits for the journal. If the journal fails, it drops the replies and closes the
-// connection: no reply is better than one that acknowledges a lost change.
+// waitForJournal waits for the journal. If the journal fails, it replaces the replies that depend
+// on it by errors: none may acknowledge a change that can be lost.
 func (s *session) waitForJournal() {
 	if s.clustered != nil {
 		s.settle()
@@ -188,16 +189,21 @@ func (s *session) waitForJournal() {
 	if s.position == 0 {
 		return
 	}
-	if err := s.server.journal.Wait(s.position); err != nil {
-		s.Reply.B = s.Reply.B[:0]
-		s.closing = true
-		if _, ok := s.server.allows(&s.server.journalLog, time.Second); ok {
-			s.server.Log.Error(
-				"changes could not be written: the connections that made them are closed without a reply",
-				"client", s.Client, "error", err)
-		}
-	}
+	position := s.position
 	s.position = 0
+	err := s.server.journal.Wait(position)
+	if err == nil {
+		return
+	}
+	failed := wire.CountReplies(s.Reply.B[s.depends:])
+	s.Reply.B, s.Reply.Truncated = s.Reply.B[:s.depends], false
+	for range failed {
+		s.ReplyError("MISCONF the changes of this call, or those that it shows, may be lost: " + err.Error())
+	}
+	if _, ok := s.server.allows(&s.server.journalLog, time.Second); ok {
+		s.server.Log.Error("changes could not be written: the calls that made or show them get errors",
+			"client", s.Client, "error", err)
+	}
 }
 
 // release drops the buffers of the batch: the session may now be idle for a long time.
@@ -249,7 +255,7 @@ func (s *session) await(w *waitqueue.Waiter) {
 	s.refuseWaitingIfDenied() // the user may have changed before usersChanged could find the waiter
 	s.runDeferred()
 	s.flush()
-	s.replyStart = 0
+	s.replyStart, s.depends = 0, 0
 	s.guard.Memory.Set(clientmem.Waiting, w.Size())
 	s.failIfEnded()
 	gone := s.closing // the journal has failed
