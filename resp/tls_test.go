@@ -205,17 +205,22 @@ func TestTLSStalledHandshakes(t *testing.T) {
 	c := s.dialTLS()
 	require.Equal(t, "+PONG", c.do("PING"))
 	require.Contains(t, c.do("INFO clients"), "connected_clients:10")
-	for range 10 {
+	for range 10 + len(stalled) { // they take the places of those that are stalled
 		require.Equal(t, "+PONG", s.dial().do("PING"))
+	}
+	for _, c := range stalled {
+		c.requireClosed()
 	}
 	require.Contains(t, s.dial().read(), "-ERR max number of clients reached")
 	_, err := s.raw().r.ReadByte()
 	require.Equal(t, io.EOF, err, "refused without a handshake")
 	require.Equal(t, "+PONG", c.do("PING"))
+	c.Close()
+	require.Eventually(t, func() bool { return s.clients() == 19 }, time.Minute, time.Millisecond)
+	last := s.raw()
+	require.Eventually(t, func() bool { return s.clients() == 20 }, time.Minute, time.Millisecond)
 	require.Zero(t, s.Shutdown(t.Context()))
-	for _, c := range stalled {
-		c.requireClosed()
-	}
+	last.requireClosed()
 }
 
 // The memory of a handshake counts towards preauth-memory.
