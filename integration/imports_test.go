@@ -92,6 +92,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/grammar", "rlserver/logins", "rlserver/resp/forward",
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
 			"rlserver/resp/diagnostics", "rlserver/resp/commands/diagnose",
+			"rlserver/resp/executor",
 			"rlserver/resp/commands/hashes", "rlserver/resp/commands/keys", "rlserver/resp/commands/limits",
 			"rlserver/resp/commands/server", "rlserver/resp/commands/str", "rlserver/resp/commands/users",
 			"rlserver/resp/commands/zsets", "rlserver/stats",
@@ -127,12 +128,22 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/command/commandtest": {
 		ours: []string{
 			"rlserver/clock", "rlserver/engine", "rlserver/engine/effect", "rlserver/resp/command",
-			"rlserver/resp/config", "rlserver/stats",
+			"rlserver/resp/config",
+			"rlserver/resp/executor", "rlserver/stats",
 		},
 		others: []string{"github.com/stretchr/testify/assert"},
 	},
+	"rlserver/resp/executor": {
+		ours: []string{
+			"rlserver/acl", "rlserver/engine", "rlserver/resp/command", "rlserver/resp/diagnostics",
+			"rlserver/resp/wire", "rlserver/stats",
+		},
+	},
 	"rlserver/resp/waitqueue": {
-		ours: []string{"rlserver/clock", "rlserver/engine", "rlserver/resp/command", "rlserver/resp/wire"},
+		ours: []string{
+			"rlserver/clock", "rlserver/engine", "rlserver/resp/command", "rlserver/resp/executor",
+			"rlserver/resp/wire",
+		},
 	},
 	"rlserver/resp/diagnostics": {ours: []string{"rlserver/resp/config", "rlserver/grammar"}},
 	"rlserver/resp/commands/clustering": {

@@ -169,7 +169,7 @@ func (s *Server) register(ss *session) (refusal string) {
 	}
 	s.ended.connections++
 	ss.Client = s.ended.connections
-	ss.meter.Stripe = int(ss.Client)
+	ss.Meter.Stripe = int(ss.Client)
 	s.sessions[ss.Client] = ss
 	s.connectionBytes += ss.size()
 	s.connectionPeak = max(s.connectionPeak, s.connectionBytes)
@@ -228,7 +228,7 @@ func (s *Server) closed(conn redcon.Conn, err error) {
 		s.countHandshakeFailure(ss, failed)
 	}
 	if err != nil {
-		s.Log.Debug("a connection failed", "client", ss.Client, "address", ss.remoteAddress(), "error", err)
+		s.Log.Debug("a connection failed", "client", ss.Client, "address", ss.Address(), "error", err)
 	}
 	s.unregister(ss)
 	ss.unwatch()
@@ -245,7 +245,7 @@ func (s *Server) countHandshakeFailure(ss *session, why *wire.HandshakeError) {
 	}
 	s.handshakeFailures.Add(1)
 	if more, ok := s.allows(&s.handshakeLog, time.Second); ok {
-		s.Log.Warn("a TLS handshake failed", "client", ss.Client, "address", ss.remoteAddress(), "error", why.Unwrap(),
+		s.Log.Warn("a TLS handshake failed", "client", ss.Client, "address", ss.Address(), "error", why.Unwrap(),
 			"others_since_the_last_line", more)
 	}
 }

@@ -141,7 +141,7 @@ func (f *clientFilter) matches(s *session) bool {
 	case f.tracking && !s.profile.tracking.Load():
 	case f.ids != nil && !slices.Contains(f.ids, s.Client):
 	case f.kind != "" && f.kind != "normal":
-	case f.addr != "" && f.addr != s.remoteAddress():
+	case f.addr != "" && f.addr != s.Address():
 	case f.laddr != "" && f.laddr != s.localAddress():
 	case f.name != nil && *f.name != textOf(&s.profile.name):
 	case f.user != nil && f.user != s.profile.account.Load():

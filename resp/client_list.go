@@ -15,7 +15,7 @@ import (
 
 // clientInfo handles CLIENT INFO.
 func clientInfo(c *command.Call) error {
-	c.Reply.Verbatim(sessionOf(c).describe() + "\n")
+	c.Reply.Verbatim(sessionOf(c).Describe() + "\n")
 	return nil
 }
 
@@ -31,7 +31,7 @@ func clientList(c *command.Call) error {
 
 	var text strings.Builder
 	for _, s := range sessionOf(c).server.findClients(wanted) {
-		text.WriteString(s.describe())
+		text.WriteString(s.Describe())
 		text.WriteByte('\n')
 	}
 
@@ -41,7 +41,7 @@ func clientList(c *command.Call) error {
 
 // describe returns the session's line of CLIENT LIST, with the fields of Redis that apply here. Any
 // goroutine may call it.
-func (s *session) describe() string {
+func (s *session) Describe() string {
 	p, now := &s.profile, s.server.elapsed()
 	last := "NULL"
 	if c := p.command.Load(); c != nil {
@@ -54,7 +54,7 @@ func (s *session) describe() string {
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 "+
 		"multi=%d ",
-		s.Client, s.remoteAddress(), s.localAddress(), s.descriptor(), textOf(&p.name), (now-s.created)/1000,
+		s.Client, s.Address(), s.localAddress(), s.descriptor(), textOf(&p.name), (now-s.created)/1000,
 		(now-p.active.Load())/1000, s.flagLetters(), p.database.Load(), p.queued.Load()-1) +
 		fmt.Sprintf("qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=0 oll=%d omem=%d tot-mem=%d ",
 			qbuf, max(0, part(clientmem.Input)-qbuf), part(clientmem.Args), part(clientmem.Transaction),
@@ -97,7 +97,7 @@ func textOf(p *atomic.Pointer[string]) string {
 
 // remoteAddress returns the client's address in the format of Redis. For a Unix socket it is the
 // path of the socket and port 0, on both sides.
-func (s *session) remoteAddress() string {
+func (s *session) Address() string {
 	return addressText(s.guard.RemoteAddr(), s.guard.LocalAddr())
 }
 

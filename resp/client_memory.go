@@ -55,7 +55,7 @@ func (s *session) MayReply(size, capacity int) (next int) {
 			p.Store(int64(size))
 		}
 		next = size + size/4
-		if s.unlocked {
+		if s.Unlocked() {
 			next = size + min(size/4, wire.FlushSize)
 			s.pause()
 		}
@@ -78,7 +78,7 @@ func (s *Server) countOutputOverrun(ss *session, bytes int64) {
 	s.memory.Unread.Add(1)
 	if more, ok := s.allows(&s.outputLog, time.Second); ok {
 		s.Log.Warn("a client was closed for overcoming of output buffer limits", "unread", bytes, "client",
-			ss.describe(), "others_since_the_last_line", more)
+			ss.Describe(), "others_since_the_last_line", more)
 	}
 }
 
@@ -145,7 +145,7 @@ func (s *Server) evictClients(p *clientmem.Pool) {
 
 // evict closes a client that holds bytes of memory.
 func (s *Server) evict(ss *session, bytes int64) {
-	line := ss.describe()
+	line := ss.Describe()
 	if !ss.guard.Memory.Evict() {
 		return
 	}

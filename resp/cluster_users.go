@@ -56,7 +56,7 @@ func (s *Server) TakeUsers(lines []string) {
 	if changed {
 		s.usersChanged(nil)
 	}
-	if s.loading.Load() != 0 {
+	if s.executor.LoadingSince() != 0 {
 		s.SetLoading(false)
 	}
 }

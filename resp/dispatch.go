@@ -1,8 +1,6 @@
 package resp
 
 import (
-	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +8,7 @@ import (
 	"rlserver/grammar"
 	"rlserver/resp/command"
 	"rlserver/resp/commands/clustering"
+	"rlserver/resp/executor"
 )
 
 // execute runs one call: command table, arity, login, memory and disk, locks, handler, effects. It
@@ -38,9 +37,9 @@ func (s *session) run(words [][]byte) {
 		s.closing = true
 		return
 	}
-	now, elapsed := s.readClock()
-	c, name, err := command.Resolve(words, s.Command, s.server.Settings.MaxKey.Load())
-	p := command.Prepared{Command: c, Words: words, Name: name}
+	now, elapsed := s.ReadClock()
+	p, err := s.server.executor.Resolve(words, s.Command)
+	c := p.Command
 	s.updateProfile(c, elapsed)
 	if err == nil {
 		err = s.prepareFor(&p)
@@ -71,7 +70,7 @@ func (s *session) run(words [][]byte) {
 	if s.clustered != nil {
 		if join := clustering.JoinOf(c); join != nil {
 			s.runOnGroups(p, join)
-			s.measure(s.group, elapsed)
+			s.Measure(s.group, elapsed)
 			s.runDeferred()
 			return
 		}
@@ -90,15 +89,14 @@ func (s *session) run(words [][]byte) {
 	w := s.runGroup(elapsed)
 	seen := s.Tx.End()
 	if len(s.Postponed) > 0 {
-		s.writePostponed()
+		s.WritePostponed()
 		if s.clustered != nil {
 			s.Changed = s.Changed || c.Flags&command.Write != 0
 			s.markRun(&p)
 		}
 	}
 	s.See(seen)
-	s.measure(s.group, elapsed)
-	s.clock.fresh = true
+	s.Measure(s.group, elapsed)
 	if w != nil {
 		s.await(w)
 		if s.clustered != nil && !w.NotRun() {
@@ -123,35 +121,19 @@ func (s *session) prepareFor(p *command.Prepared) error {
 	if s.transaction.forbids(c) {
 		return errNotInMulti
 	}
-	if u := s.Account.User(); !u.Unrestricted() && !p.AllowedAtOnce(u) {
-		if err := s.permit(p); err != nil {
-			return err
-		}
-	}
 	has, lacks := s.transaction.flags(c)
-	if has&command.DenyOOM != 0 && s.server.Engine.Crowded() && s.server.loading.Load() == 0 {
-		if err := s.makeRoomToRun(p); err != nil {
-			return err
-		}
-	}
-	if err := s.server.unavailable(has, lacks); err != nil || !s.profile.monitors.Load() {
+	if err := s.Admit(p, s.context(), has, lacks); err != nil || !s.profile.monitors.Load() {
 		return err
 	}
 	return refuseMonitor(has)
 }
 
-// unavailable returns why calls that have and lack these flags cannot run now: the disk refuses
-// changes, or the data is being loaded. nil: they can run.
-func (s *Server) unavailable(has, lacks command.Flags) error {
-	if has&(command.Write|command.Health) != 0 {
-		if why := s.Refusal(); why != "" {
-			return engine.Error("MISCONF " + why)
-		}
+// context returns what the calls of the session are part of.
+func (s *session) context() executor.Context {
+	if s.transaction.open {
+		return executor.Multi
 	}
-	if lacks&command.Loading != 0 && s.loading.Load() != 0 {
-		return command.ErrLoading
-	}
-	return nil
+	return executor.Toplevel
 }
 
 // DeferUntilUnlocked implements the connection of command.Call.
@@ -163,7 +145,7 @@ func (s *session) runDeferred() {
 	for _, do := range list {
 		do()
 	}
-	s.clock.fresh = false
+	s.Paused()
 }
 
 // See records that a reply depends on changes up to a position: the replies of the batch wait until
@@ -187,8 +169,8 @@ func (s *session) See(p engine.Position) {
 	s.position = p
 }
 
-// recovered handles a panic of a handler: the client gets an error, the stack is logged, and the
-// process continues.
+// recovered handles a panic outside of a handler, whose panics package executor handles: the client
+// gets an error, the stack is logged, and the process continues.
 func (s *session) recovered() {
 	fault := recover()
 	if fault == nil {
@@ -198,41 +180,9 @@ func (s *session) recovered() {
 	s.See(s.Tx.End())
 	s.Fault(fault, s.replyStart)
 	if len(s.group) > 0 && s.group[0].Command != nil { // no second panic
-		s.measure(s.group, s.clock.elapsed)
+		s.Measure(s.group, s.server.Time.Elapsed())
 	}
 	s.runDeferred()
-}
-
-// writePostponed writes the replies that handlers have postponed, and inserts them among the other
-// replies.
-func (s *session) writePostponed() {
-	list := s.Postponed
-	s.Postponed = nil
-	s.unlocked = true
-	defer func() { s.unlocked = false }()
-	first := list[0].At
-	rest := slices.Clone(s.Reply.B[first:])
-	s.Reply.B = s.Reply.B[:first]
-	for i, p := range list {
-		end := first + len(rest)
-		if i+1 < len(list) {
-			end = list[i+1].At
-		}
-		mark := len(s.Reply.B)
-		if err := p.Write(&s.Call); err != nil {
-			s.Reply.B = s.Reply.B[:mark]
-			s.Refuse(err)
-		}
-		s.Reply.B = append(s.Reply.B, rest[p.At-first:end-first]...)
-	}
-}
-
-// mostBulk returns the maximum length in bytes of an argument of the command with a name.
-func (s *Server) mostBulk(name []byte) int64 {
-	if c := command.Table.Find(name); c == nil || !c.BoundsWords() {
-		return math.MaxInt64
-	}
-	return max(command.MaxWordLen, s.Settings.MaxKey.Load())
 }
 
 // isHTTP reports whether the name of a command is from an HTTP request: a web page can make a
@@ -249,7 +199,7 @@ func (s *session) closeHTTP() {
 	if _, ok := s.server.allows(&s.server.httpLog, time.Minute); ok {
 		s.server.Log.Warn("a client speaks HTTP on a port of the Redis protocol: its connection was closed, as a web "+
 			"page may be trying to reach this server; metrics and health checks are at --http-port",
-			"client", s.Client, "address", s.remoteAddress())
+			"client", s.Client, "address", s.Address())
 	}
 }
 

@@ -31,6 +31,7 @@
 //	resp/clientmem       counts the memory of clients, in pools that have limits
 //	resp/diagnostics     the slow log, latency events, and lines of MONITOR
 //	resp/command         the command table: declaration, arguments, the call, documentation
+//	resp/executor        runs calls, whoever brings them
 //	resp/command/commandtest  runs handlers in tests, without a server
 //	resp/waitqueue       the queues of calls that wait for a key
 //	resp/forward         forwards calls to other nodes of a cluster

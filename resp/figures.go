@@ -16,7 +16,7 @@ func (s *Server) Figures() command.Figures {
 	s.mu.Lock()
 	stopping := s.draining
 	s.mu.Unlock()
-	since := s.loading.Load()
+	since := s.executor.LoadingSince()
 	waiting, timed := int64(0), int64(0)
 	for _, queues := range s.allQueues() {
 		waiting, timed = waiting+queues.Waiting.Load(), timed+queues.Timed.Load()
@@ -25,7 +25,7 @@ func (s *Server) Figures() command.Figures {
 		Uptime: time.Since(s.Started), LoadingSince: since, Loading: since != 0, Stopping: stopping,
 		Calls: t.calls, Errors: t.errors,
 		Clients: int64(s.clients()), WaitingCalls: waiting, TimedCalls: timed,
-		PausedCalls: s.held.Load(), Monitors: s.monitoring(),
+		PausedCalls: s.held.Load(), Monitors: s.executor.Monitors(),
 		Tracking: len(s.findClients(clientFilter{tracking: true})),
 		Received: t.connections, Rejected: t.rejected, BytesIn: t.in, BytesOut: t.out,
 		CallRate: s.rates.calls.PerSecond(), InRate: s.rates.in.PerSecond(), OutRate: s.rates.out.PerSecond(),

@@ -7,13 +7,14 @@ import (
 	"rlserver/engine"
 	"rlserver/logins"
 	"rlserver/resp/command"
+	"rlserver/resp/executor"
 )
 
 // login logs the session in as a user, or returns why not. Any password is right for a user without
 // one. It checks no password if too many logins have failed.
 func (s *session) login(user, password []byte) error {
 	var a *acl.Account
-	wait := s.server.Logins.Try(s.remoteAddress(), func() logins.Outcome {
+	wait := s.server.Logins.Try(s.Address(), func() logins.Outcome {
 		proven := false
 		a, proven = s.server.Users.Verify(string(user), password)
 		return logins.OutcomeOf(a != nil, proven)
@@ -69,9 +70,13 @@ func (s *session) setAuthenticated(yes bool) {
 
 // loginFailed logs a failed login.
 func (s *session) loginFailed(user []byte) {
-	s.logDenied(acl.DeniedAuth, string(s.Words[0]), string(user), s.Executing)
+	in := executor.Toplevel
+	if s.Executing {
+		in = executor.Multi
+	}
+	s.LogDenied(acl.DeniedAuth, string(s.Words[0]), string(user), in)
 	if skipped, ok := s.server.allows(&s.server.loginLog, time.Second); ok {
-		s.server.Log.Warn("a login failed", "client", s.Client, "address", s.remoteAddress(),
+		s.server.Log.Warn("a login failed", "client", s.Client, "address", s.Address(),
 			"others_since_the_last_line", skipped)
 	}
 }
@@ -123,46 +128,6 @@ func (s *Server) Protected() bool {
 	return s.Settings.ProtectedMode.Load() != 0 && !s.LoginNeeded()
 }
 
-// permit returns the error of a call that the user may not run, and logs it; nil if the user may
-// run it. The caller has checked that the user is restricted.
-func (s *session) permit(p *command.Prepared) error {
-	denial := s.check(p)
-	if denial == nil {
-		return nil
-	}
-	s.logDenied(denial.Verdict, denial.Object, s.Account.Name(), s.transaction.open)
-	return denial.Error()
-}
-
-// permitAtExec is permit for a call of a transaction, which EXEC is about to run.
-func (s *session) permitAtExec(p *command.Prepared) error {
-	denial := s.check(p)
-	if denial == nil {
-		return nil
-	}
-	s.logDenied(denial.Verdict, denial.Object, s.Account.Name(), true)
-	return denial.AtExec()
-}
-
-// check returns why the user may not run a call, or nil.
-func (s *session) check(p *command.Prepared) *command.Denial {
-	if s.access == nil {
-		s.access = new(command.AccessCheck)
-	}
-	return s.access.Check(s.Account.User(), p)
-}
-
-// logDenied adds an entry to ACL LOG.
-func (s *session) logDenied(why acl.Verdict, object, user string, multi bool) {
-	context := "toplevel"
-	if multi {
-		context = "multi"
-	}
-	s.server.AccessLog.Add(acl.Entry{
-		Reason: why, Object: object, User: user, Context: context, At: s.server.Clock(), Client: s.describe(),
-	}, int(s.server.Settings.Access.LogLength.Load()))
-}
-
 // usersChanged applies a change of users to the connections. It closes those of deleted users, and
 // monitors whose users may no longer run MONITOR. It refuses waiting calls that their users may no
 // longer run. The connection of the call closes after its reply.
@@ -207,6 +172,6 @@ func (s *session) refuseWaitingIfDenied() {
 	account := s.profile.account.Load()
 	denial := check.Check(account.User(), w.Prepared())
 	if denial != nil && w.Refuse(denial.Error()) {
-		s.logDenied(denial.Verdict, denial.Object, account.Name(), false)
+		s.LogDenied(denial.Verdict, denial.Object, account.Name(), executor.Toplevel)
 	}
 }

@@ -105,10 +105,9 @@ func (s *Server) evictClientsOfAllPools() {
 	s.evictClients(&s.memory.Unauthenticated)
 }
 
-// makeRoomToRun evicts keys for a call that may take memory. It returns an error, and counts the
-// call as refused, if the eviction policy finds too little to evict. No lock is held.
-func (s *session) makeRoomToRun(p *command.Prepared) error {
-	if s.evictKeys(func(tx *engine.Tx, now int64) bool { return tx.MakeRoom(now) }) || s.runsElsewhere(p) {
+// MakeRoom implements executor.Origin. It counts the calls that are refused.
+func (s *session) MakeRoom(p command.Prepared) error {
+	if s.evictKeys(func(tx *engine.Tx, now int64) bool { return tx.MakeRoom(now) }) || s.runsElsewhere(&p) {
 		return nil
 	}
 	s.server.oomRefusals.Add(1)

@@ -9,7 +9,7 @@ import (
 	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
 	"rlserver/resp/diagnostics"
-	"rlserver/resp/wire"
+	"rlserver/resp/executor"
 	"rlserver/storage"
 )
 
@@ -69,14 +69,13 @@ func (s *session) setMonitoring(yes bool) {
 
 // listMonitors updates the list of monitors. s.mu is held.
 func (s *Server) listMonitors() {
-	var list []*session
+	var list []executor.Monitor
 	for _, ss := range s.sessions {
 		if ss.profile.monitors.Load() {
 			list = append(list, ss)
 		}
 	}
-	s.monitors.Store(&list)
-	s.setReportAfter()
+	s.executor.SetMonitors(list)
 }
 
 // applyDiagnostics applies the settings of the slow log and of latencies.
@@ -86,121 +85,36 @@ func (s *Server) applyDiagnostics() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.setReportAfter()
+	s.listMonitors()
 }
 
-// setReportAfter computes the time from which calls are reported. s.mu is held.
-func (s *Server) setReportAfter() {
-	after := min(diagnostics.SlowAfter(s.Settings), diagnostics.SpikeAfter(s.Settings))
-	if s.monitoring() > 0 {
-		after = 0
-	}
-	s.reportAfter.Store(int64(after))
+// HoldLines implements executor.Origin.
+func (s *session) HoldLines(bytes int) {
+	m := &s.guard.Memory
+	m.Set(clientmem.Args, int(m.Part(clientmem.Args))-s.lines+bytes)
+	s.lines = bytes
+	s.evictClientsIfNeeded()
 }
 
-// report passes calls that have run together, and have taken took, to the slow log, LATENCY and the
-// monitors. These see the calls of EXEC when no lock is held.
-func (s *session) report(calls []command.Prepared, took time.Duration) {
-	if took >= diagnostics.SlowAfter(s.server.Settings) {
-		s.logSlow(calls, took)
-	}
-	if took >= diagnostics.SpikeAfter(s.server.Settings) {
-		event := diagnostics.SlowCommand
-		if calls[0].Command.Flags&command.Fast != 0 {
-			event = diagnostics.SlowFastCommand
-		}
-		s.server.Latency.Add(event, s.clock.now/1000, took.Milliseconds())
-	}
-	if s.server.monitoring() > 0 && !s.Executing && s.server.loading.Load() == 0 {
-		list := *s.server.monitors.Load()
-		for i := range s.executed {
-			s.showCall(&s.executed[i], s.executed[i].DB, list)
-		}
-		for i := range calls {
-			s.showCall(&calls[i], s.DB, list)
-		}
-		s.sendLines(list)
-	}
-}
-
-// logSlow adds calls to the slow log. The times of single calls are not known: if their shares are
-// below the limit, the first call is logged with the time of all.
-func (s *session) logSlow(calls []command.Prepared, took time.Duration) {
-	share, limit := took/time.Duration(len(calls)), diagnostics.SlowAfter(s.server.Settings)
-	if share < limit {
-		calls, share = calls[:1], took
-	}
-	for i := range calls {
-		p := &calls[i]
-		if p.Command.Flags&command.SkipSlowlog == 0 {
-			s.server.Slowlog.Add(diagnostics.SlowCall{
-				Time: s.clock.now / 1000, Took: share, Address: s.remoteAddress(), Name: textOf(&s.profile.name),
-			}, diagnostics.Redacted(p.Command.FullName(), p.Words), s.server.Settings.SlowlogMaxLen.Load())
-		}
-	}
-}
-
-// LogIfSlow implements the connection of command.Call.
-func (s *session) LogIfSlow(p command.Prepared, took time.Duration) {
-	if took > 0 && took >= diagnostics.SlowAfter(s.server.Settings) {
-		s.logSlow([]command.Prepared{p}, took)
-	}
-}
-
-// maxKeptLines is the capacity of lines for monitors that a session keeps, in bytes.
-const maxKeptLines = 4 << 10
-
-// showCall makes the line of a call for the monitors, unless an operator's, as in Redis. Many lines
-// are sent in pieces.
-func (s *session) showCall(p *command.Prepared, db int, monitors []*session) {
-	if p.Command.Flags&(command.Admin|command.SkipMonitor) == 0 {
-		s.shown = diagnostics.AppendCall(s.shown, s.clock.now, db, s.addressForMonitors(),
-			diagnostics.Redacted(p.Command.FullName(), p.Words))
-	}
-	if len(s.shown) >= wire.FlushSize {
-		s.sendLines(monitors)
-	}
-}
-
-// sendLines sends lines to the monitors. No client waits for a monitor: one that does not read is
-// closed.
-func (s *session) sendLines(monitors []*session) {
-	if len(s.shown) == 0 {
+// Show implements executor.Monitor. A monitor that does not read is closed.
+func (s *session) Show(lines []byte, by executor.Origin) {
+	if by == executor.Origin(s) {
+		s.Reply.B = append(s.Reply.B, lines...)
 		return
 	}
-	counted := s.guard.Memory.Part(clientmem.Args)
-	if len(s.shown) >= wire.FlushSize {
-		s.guard.Memory.Set(clientmem.Args, int(counted)+cap(s.shown))
-		s.evictClientsIfNeeded()
-	}
-	for _, m := range monitors {
-		if m == s {
-			s.Reply.B = append(s.Reply.B, s.shown...)
-			continue
-		}
-		m.guard.Push(s.shown)
-		m.evictClientsIfNeeded()
-	}
-	if s.shown = s.shown[:0]; cap(s.shown) > maxKeptLines {
-		s.shown = nil
-		s.guard.Memory.Set(clientmem.Args, int(counted))
-	}
+	s.guard.Push(lines)
+	s.evictClientsIfNeeded()
 }
 
-// addressForMonitors returns the client's address as MONITOR shows it.
-func (s *session) addressForMonitors() string {
+// Name implements executor.Origin.
+func (s *session) Name() string { return textOf(&s.profile.name) }
+
+// Source implements executor.Origin: the client's address as MONITOR shows it.
+func (s *session) Source() string {
 	if _, unix := s.guard.LocalAddr().(*net.UnixAddr); unix {
-		return "unix:" + strings.TrimSuffix(s.remoteAddress(), ":0")
+		return "unix:" + strings.TrimSuffix(s.Address(), ":0")
 	}
-	return s.remoteAddress()
-}
-
-// monitoring returns the number of monitors.
-func (s *Server) monitoring() int {
-	if list := s.monitors.Load(); list != nil {
-		return len(*list)
-	}
-	return 0
+	return s.Address()
 }
 
 // ObserveSync records how long a sync of the log has taken.

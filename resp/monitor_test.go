@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/resp/config"
+	"rlserver/resp/executor"
 	"rlserver/resp/wire"
 )
 
@@ -62,11 +63,11 @@ func TestMonitor(t *testing.T) {
 	assert.Equal(t, "+RESET", m.do("RESET"))
 	c.do("PING")
 	assert.Equal(t, "+PONG", m.do("PING"))
-	assert.Zero(t, ts.monitoring())
+	assert.Zero(t, ts.executor.Monitors())
 
 	m.do("MONITOR")
 	m.Close()
-	require.Eventually(t, func() bool { return ts.monitoring() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return ts.executor.Monitors() == 0 }, time.Minute, time.Millisecond)
 	assert.Equal(t, "*1 -ERR MONITOR isn't allowed for DENY BLOCKING client",
 		c.pipe("MULTI", "MONITOR", "EXEC")[2])
 }
@@ -110,12 +111,12 @@ func TestMonitorThatDoesNotRead(t *testing.T) {
 	m.do("MONITOR")
 	value := strings.Repeat("v", 50_000)
 	for range 2000 {
-		if ts.monitoring() == 0 {
+		if ts.executor.Monitors() == 0 {
 			break
 		}
 		c.send("SET", "k", value)
 	}
-	require.Eventually(t, func() bool { return ts.monitoring() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return ts.executor.Monitors() == 0 }, time.Minute, time.Millisecond)
 	assert.Contains(t, c.do("INFO stats"), "client_output_buffer_limit_disconnections:1\r\n")
 	assert.Equal(t, 1, ts.clients())
 }
@@ -372,8 +373,7 @@ func TestMonitorGetsATransactionInPieces(t *testing.T) {
 	s := newSession()
 	conn := new(monitorConn)
 	m := s.server.newSession(wire.NewGuard(conn, config.NewConnectionLimits(), nil))
-	s.server.monitors.Store(&[]*session{m})
-	s.server.reportAfter.Store(0)
+	s.server.executor.SetMonitors([]executor.Monitor{m})
 	value := strings.Repeat("\x00", 10_000) // four bytes each in a line
 	for _, aborted := range []bool{false, true} {
 		s.execute(words("MULTI"))
@@ -389,6 +389,5 @@ func TestMonitorGetsATransactionInPieces(t *testing.T) {
 	}
 	s.flush()
 	assert.LessOrEqual(t, conn.largest, wire.FlushSize+5*len(value))
-	assert.LessOrEqual(t, cap(s.shown), maxKeptLines)
-	assert.Empty(t, s.executed)
+	assert.Zero(t, s.lines)
 }

@@ -99,7 +99,8 @@ func (s *session) runForNode() {
 		case forward.Unblock:
 			s.unblockForNode(words)
 		default:
-			if s.server.loading.Load() != 0 { // the other node waits until this one serves calls
+			// the other node waits until this one serves calls
+			if s.server.executor.LoadingSince() != 0 {
 				s.clustered.node.refused = true
 				s.ReplyError(string(errNotHere))
 			} else if s.clustered.node.unknown {
@@ -149,10 +150,10 @@ func (s *session) runOnGroup(words [][]byte) {
 	}
 	group, err := strconv.Atoi(string(words[1]))
 	groups := s.server.cluster.Groups()
-	c, name, failed := command.Resolve(words[2:], nil, s.server.Settings.MaxKey.Load())
-	_, elapsed := s.readClock()
+	p, failed := s.server.executor.Resolve(words[2:], nil)
+	c := p.Command
+	_, elapsed := s.ReadClock()
 	s.updateProfile(c, elapsed)
-	p := command.Prepared{Command: c, Words: words[2:], Name: name}
 	switch {
 	case err != nil || failed != nil || group < 0 || clustering.JoinOf(c) == nil:
 		s.ReplyError("ERR this node cannot run the call: do all nodes have the same version?")

@@ -80,7 +80,7 @@ func (s *Server) partitionOf(group int, shared *Partition) *partition {
 		p := &partition{env: &env, queues: new(waitqueue.Queues), group: group, shared: shared}
 		env.Engine, env.Time, env.Waiting = shared.Engine, shared.Clock, p.queues
 		env.RetryWaiting = p.queues.RetryAll
-		p.queues.Init(shared.Engine, shared.Clock, s.unavailable, s.changesPaused)
+		p.queues.Init(shared.Engine, shared.Clock, s.executor, s.changesPaused)
 		shared.of = p
 		go func() {
 			<-shared.Ended
@@ -225,7 +225,7 @@ func (s *session) awaitLeader(group int) (*Partition, error) {
 	if err == ErrNoLeader {
 		s.flushBefore() // the replies so far need not wait
 		s.group = s.group[:0]
-		s.hasher.Reset()
+		s.Hasher.Reset()
 		release := s.server.Stats.Group(group).Hold()
 		ctx, cancel := context.WithDeadline(context.Background(), s.clustered.calls.HeldUntil())
 		defer cancel()
@@ -354,12 +354,12 @@ func (c *clustered) failed(p *partition) bool {
 // sameSlot checks a command that is queued in a transaction: its keys must be in the slot of the
 // previous ones, and this node or, for clients of the proxy port, any node must lead it.
 func (s *session) sameSlot(p *command.Prepared) error {
-	s.hasher.Reset()
-	s.hasher.Add(p)
+	s.Hasher.Reset()
+	s.Hasher.Add(p)
 	if err := clustering.Refused(p); err != nil {
 		return err
 	}
-	if len(s.hasher.Keys) == 0 {
+	if len(s.Hasher.Keys) == 0 {
 		if err := clustering.RefusedInMulti(p); err != nil {
 			return err
 		}
@@ -368,7 +368,7 @@ func (s *session) sameSlot(p *command.Prepared) error {
 		}
 		return nil
 	}
-	at, ok := clustering.SlotOf(s.hasher.Keys)
+	at, ok := clustering.SlotOf(s.Hasher.Keys)
 	c := s.clustered
 	if !ok || c.slot >= 0 && c.slot != at {
 		return clustering.CrossSlot(p.Command)

@@ -229,7 +229,7 @@ func (s *session) joinExec(t *transaction, theirs []byte) {
 		if p := &t.calls[i]; p.Keys > 0 {
 			wire.CopyReply(&s.Reply, from)
 		} else {
-			s.runIfPermitted(p, nil)
+			s.RunQueued(p, nil)
 		}
 	}
 }

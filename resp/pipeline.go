@@ -37,10 +37,10 @@ func isSmall(words [][]byte) bool {
 // pipeline. now is Unix ms.
 func (s *session) begin(p command.Prepared, now int64) error {
 	s.group = s.group[:0]
-	s.hasher.Reset()
+	s.Hasher.Reset()
 	s.addToGroup(p)
 	if s.clustered != nil {
-		if err := s.enter(&p, s.hasher.Keys); err != nil {
+		if err := s.enter(&p, s.Hasher.Keys); err != nil {
 			return err
 		}
 		if len(s.group) == 0 { // it had to wait, and the replies before it were sent
@@ -72,7 +72,7 @@ func (s *session) begin(p command.Prepared, now int64) error {
 }
 
 func (s *session) addToGroup(p command.Prepared) {
-	s.hasher.Add(&p)
+	s.Hasher.Add(&p)
 	s.group = append(s.group, p)
 }
 
@@ -80,25 +80,21 @@ func (s *session) addToGroup(p command.Prepared) {
 // full, may not join, or would be refused. While the disk fails each call runs alone, see
 // session.See.
 func (s *session) extendGroup() {
-	for offset := 0; len(s.group) < maxGroupCalls && len(s.hasher.Keys) < engine.MostPrefetched; {
+	for offset := 0; len(s.group) < maxGroupCalls && len(s.Hasher.Keys) < engine.MostPrefetched; {
 		words, size := s.guard.Ahead(offset)
 		if size == 0 || offset+size > maxGroupBytes ||
 			offset == 0 && (s.server.Refusal() != "" || s.server.paused.Load() != nil) {
 			return
 		}
-		c, name, err := command.Resolve(words, s.Command, s.server.Settings.MaxKey.Load())
-		if err != nil || !c.JoinsOthers() || s.server.Engine.Crowded() ||
-			s.server.unavailable(c.Flags, ^c.Flags) != nil {
+		p, err := s.server.executor.Resolve(words, s.Command)
+		if err != nil || !p.Command.JoinsOthers() || !s.AdmitsBeside(&p) {
 			return
 		}
-		p := command.Prepared{Command: c, Words: words, Name: name, Size: size}
-		if !s.Account.User().Unrestricted() && s.check(&p) != nil {
-			return
-		}
-		before := len(s.hasher.Keys)
+		p.Size = size
+		before := len(s.Hasher.Keys)
 		s.addToGroup(p)
-		if s.clustered != nil && !s.sameGroup(s.hasher.Keys[before:]) {
-			s.group, s.hasher.Keys = s.group[:len(s.group)-1], s.hasher.Keys[:before]
+		if s.clustered != nil && !s.sameGroup(s.Hasher.Keys[before:]) {
+			s.group, s.Hasher.Keys = s.group[:len(s.group)-1], s.Hasher.Keys[:before]
 			return
 		}
 		offset += size
@@ -109,20 +105,20 @@ func (s *session) extendGroup() {
 // drops the rest from the group.
 func (s *session) lock(now int64) {
 	first := &s.group[0]
-	s.Tx.Begin(now, s.DB, s.hasher.Keys[:first.Keys], first.Command.Flags&command.Write != 0)
+	s.Tx.Begin(now, s.DB, s.Hasher.Keys[:first.Keys], first.Command.Flags&command.Write != 0)
 	calls, keys := 1, first.Keys
-	for calls < len(s.group) && s.Tx.Join(s.hasher.Keys[keys:keys+s.group[calls].Keys]) {
+	for calls < len(s.group) && s.Tx.Join(s.Hasher.Keys[keys:keys+s.group[calls].Keys]) {
 		keys += s.group[calls].Keys
 		calls++
 	}
 	s.group = s.group[:calls]
-	s.Tx.Prefetch(s.hasher.Keys[:keys])
+	s.Tx.Prefetch(s.Hasher.Keys[:keys])
 }
 
 // runGroup runs the calls whose locks are held, up to the first that has to wait. It returns the
 // waiter of that call, or nil.
 func (s *session) runGroup(elapsed time.Duration) *waitqueue.Waiter {
-	keys := s.hasher.Keys
+	keys := s.Hasher.Keys
 	for i := range s.group {
 		p := &s.group[i]
 		if i > 0 {

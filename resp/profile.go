@@ -53,47 +53,8 @@ func (s *session) selectDatabase(db int) {
 	s.profile.database.Store(int32(db))
 }
 
-// reading holds the clocks as read when a call began or ended.
-type reading struct {
-	now     int64 // Unix ms
-	elapsed time.Duration
-	fresh   bool // read at the end of the last call, which the next one follows at once
-}
-
-// readClock returns the server time in Unix ms and the elapsed time at the beginning of a call.
-func (s *session) readClock() (now int64, elapsed time.Duration) {
-	if s.clock.fresh {
-		s.clock.fresh = false
-	} else {
-		s.clock.now, s.clock.elapsed = s.server.Time.Read()
-	}
-	return s.clock.now, s.clock.elapsed
-}
-
-// measure counts calls that have run together since begun, and returns when they ended. The times
-// of single calls are not known: each counts with an equal share.
-func (s *session) measure(calls []command.Prepared, begun time.Duration) (end time.Duration) {
-	s.clock.now, end = s.server.Time.Read()
-	s.clock.elapsed = end
-	share := (end - begun) / time.Duration(len(calls))
-	for i := 0; i < len(calls); {
-		c, first := calls[i].Command, i
-		for i < len(calls) && calls[i].Command == c {
-			i++
-		}
-		s.meter.Add(c.Index, int64(i-first), share)
-	}
-	if took := end - begun; int64(took) >= s.server.reportAfter.Load() {
-		s.report(calls, took)
-	}
-	if s.executed != nil && !s.Executing {
-		s.executed = nil
-	}
-	return end
-}
-
 // FlushStats implements the connection of command.Call.
-func (s *session) FlushStats() { s.meter.Flush() }
+func (s *session) FlushStats() { s.Meter.Flush() }
 
 // totals are counters over all sessions since the start or the last CONFIG RESETSTAT.
 type totals struct {

@@ -17,6 +17,7 @@ import (
 	"rlserver/resp/command"
 	"rlserver/resp/config"
 	"rlserver/resp/diagnostics"
+	"rlserver/resp/executor"
 	"rlserver/resp/forward"
 	"rlserver/resp/waitqueue"
 	"rlserver/stats"
@@ -36,10 +37,10 @@ type Server struct {
 
 	queues waitqueue.Queues // the queues of calls that wait
 
-	monitors    atomic.Pointer[[]*session] // the clients that have sent MONITOR
-	reportAfter atomic.Int64               // ns that calls must take to be reported, see monitor.go
-	paused      atomic.Pointer[pause]      // nil: no pause
-	held        atomic.Int64               // clients whose calls wait for the end of the pause
+	executor *executor.Executor // runs all calls
+
+	paused atomic.Pointer[pause] // nil: no pause
+	held   atomic.Int64          // clients whose calls wait for the end of the pause
 
 	rates      rates
 	peakMemory atomic.Int64 // bytes, the maximum so far
@@ -49,9 +50,8 @@ type Server struct {
 	keyless *partition    // of calls without keys, in a cluster
 	passing *forward.Pool // of calls that other nodes run, in a cluster
 
-	loading     atomic.Int64 // Unix ms when loading began; 0: the data is loaded
-	configuring sync.Mutex   // held while the store is configured
-	setting     sync.Mutex   // held by CONFIG SET
+	configuring sync.Mutex // held while the store is configured
+	setting     sync.Mutex // held by CONFIG SET
 
 	memory        clientmem.Pools
 	overhead      atomic.Int64 // bytes of the process other than keys and clients, as last measured
@@ -129,9 +129,10 @@ func NewServer(o Options) *Server {
 	s.Waiting, s.RetryWaiting = &s.queues, s.PoliciesChanged
 	s.Env.Figures, s.ResetFigures, s.FreeMemory = s.Figures, s.resetFigures, s.freeMemory
 	s.ChangeSettings, s.Keyspaces = s.changeSettings, s.keyspaces
+	s.executor = executor.New(&s.Env)
 	s.initUsers()
 	o.Clock.OnStep(s.queues.RetryAll)
-	s.queues.Init(o.Engine, o.Clock, s.unavailable, s.changesPaused)
+	s.queues.Init(o.Engine, o.Clock, s.executor, s.changesPaused)
 	if o.Cluster != nil {
 		s.Env.Cluster, s.ChangeUsers = o.Cluster, s.changeUsers
 		s.cluster, s.keyless = o.Cluster, &partition{env: &s.Env, queues: &s.queues, group: -1}
@@ -150,13 +151,7 @@ func NewServer(o Options) *Server {
 
 // SetLoading sets whether the data is being loaded; clients then get LOADING. A new server is not
 // loading.
-func (s *Server) SetLoading(yes bool) {
-	if yes {
-		s.loading.Store(s.Clock())
-	} else {
-		s.loading.Store(0)
-	}
-}
+func (s *Server) SetLoading(yes bool) { s.executor.SetLoading(yes) }
 
 // PoliciesChanged retries the waiting calls with the current policies. It must be called after
 // policies have changed without a command. No lock of the engine is held.

@@ -9,16 +9,16 @@ import (
 	"rlserver/engine"
 	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
+	"rlserver/resp/executor"
 	"rlserver/resp/forward"
 	"rlserver/resp/waitqueue"
 	"rlserver/resp/wire"
-	"rlserver/stats"
 )
 
 // session is the connection of one client. Only the connection's own goroutine may touch it, except
 // profile, waiter, and what the guard declares as atomic.
 type session struct {
-	command.Call // the call that runs; between calls, the buffers that all calls use
+	executor.Runner // runs the calls
 
 	// The socket.
 	server  *Server
@@ -30,8 +30,7 @@ type session struct {
 
 	// The login, see login.go.
 	authenticated bool
-	refused       int                  // calls since it was not logged in, at most maxRefused
-	access        *command.AccessCheck // nil until the first call of a restricted user
+	refused       int // calls since it was not logged in, at most maxRefused
 
 	// The replies of the batch.
 	replyMode  replyMode
@@ -43,18 +42,11 @@ type session struct {
 
 	// The calls that run under one hold of locks, see pipeline.go, and what runs after it.
 	group    []command.Prepared
-	hasher   command.Hasher // with the keys of all of them
 	deferred []func()
 
 	takesLong bool          // the call has called TakesLong
-	unlocked  bool          // postponed replies are written
 	pausedAt  time.Duration // elapsed time of the last pause, see session.pause
-
-	// Counts and times of the calls, see profile.go.
-	meter    stats.Meter
-	clock    reading
-	shown    []byte             // lines for monitors
-	executed []command.Prepared // by EXEC, until monitors have seen them
+	lines     int           // bytes of lines for monitors, see HoldLines
 
 	// MULTI and WATCH, see transaction.go.
 	transaction transaction
@@ -81,22 +73,24 @@ const maxKeptReply = 8 << 10
 func (s *Server) newSession(g *wire.Guard) *session {
 	ss := &session{
 		server: s, guard: g, created: s.elapsed(),
-		Call: command.Call{
-			Env: &s.Env, Tx: s.Engine.NewTx(),
-			Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		Runner: executor.Runner{
+			Call: command.Call{
+				Env: &s.Env, Tx: s.Engine.NewTx(),
+				Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+			},
+			Hasher: command.Hasher{Engine: s.Engine},
 		},
-		hasher: command.Hasher{Engine: s.Engine},
 	}
+	ss.Init(s.executor, ss)
 	ss.Conn, ss.Reply.Limiter = ss, ss
 	if s.cluster != nil {
 		ss.clustered = &clustered{txs: make(map[int]partitionTx), calls: forward.Client{Pool: s.passing, Gone: ss.left}}
 		ss.use(s.keyless)
 	}
-	ss.meter.Counters = s.Stats
 	g.Unread = func(bytes int64) { s.countOutputOverrun(ss, bytes) }
 	g.Relieve = ss.evictClientsIfNeeded
 	g.LoginTime = s.Settings.PreauthTimeout
-	g.LimitBulk(s.mostBulk)
+	g.LimitBulk(s.executor.MostBulk)
 	ss.profile.resp.Store(2)
 	ss.profile.active.Store(ss.created)
 	ss.logout()
@@ -162,8 +156,8 @@ func (s *session) applyReplyMode() {
 // flush waits until the journal has the changes that the replies acknowledge, then sends the
 // replies. If sending fails, the next read of the guard returns the error and ends the session.
 func (s *session) flush() {
-	s.meter.Flush()
-	s.clock.fresh = false
+	s.Meter.Flush()
+	s.Paused()
 	s.waitForJournal()
 	if s.Reply.Truncated {
 		s.closeForOutputLimit()
@@ -213,8 +207,7 @@ func (s *session) release() {
 		s.Reply.B = nil // the guard owns it
 	}
 	s.Reply.NextCheck = 0
-	s.Words, s.Args, s.Keys, s.Ready = nil, command.Args{}, nil, nil
-	s.hasher.Release()
+	s.Runner.Release()
 	clear(s.group[:cap(s.group)])
 }
 

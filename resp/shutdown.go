@@ -71,7 +71,7 @@ func shutdown(c *command.Call) error {
 // part of the data must not become a snapshot. force means that the server stops even if the
 // snapshot fails; it is only logged.
 func (s *Server) saveBeforeShutdown(client int64, force bool) error {
-	if s.Store == nil || s.loading.Load() != 0 {
+	if s.Store == nil || s.executor.LoadingSince() != 0 {
 		return nil
 	}
 	err := storage.SnapshotAfterCurrent(s.Store)

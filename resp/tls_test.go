@@ -417,7 +417,7 @@ func TestTLSMonitor(t *testing.T) {
 	}
 	// now the monitor does not read: it is closed, and delays no other client
 	value := strings.Repeat("v", 50_000)
-	for s.monitoring() > 0 {
+	for s.executor.Monitors() > 0 {
 		require.Equal(t, "+OK", c.send("SET", "k", value))
 	}
 	require.Equal(t, "+PONG", c.do("PING"))

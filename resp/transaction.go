@@ -168,62 +168,26 @@ func exec(c *command.Call) error {
 		s.Reply.NullArray()
 		return nil
 	}
-	s.Executing = true
-	defer func() { s.Executing = false }()
 	s.Reply.Array(len(t.calls))
-	s.runQueued(t.calls)
+	s.RunAll(t.calls, s.Hasher.Keys)
 	return nil
-}
-
-// runQueued runs the queued commands, whose locks are held. Those that are not fast are timed one
-// by one, the others together.
-func (s *session) runQueued(calls []command.Prepared) {
-	keys, begun, timed := s.hasher.Keys, s.server.Time.Elapsed(), 0
-	for i := range calls {
-		p := &calls[i]
-		alone := p.Command.Flags&command.Fast == 0
-		if alone && timed < i {
-			begun, timed = s.measure(calls[timed:i], begun), i
-		}
-		s.runIfPermitted(p, keys[:p.Keys])
-		keys, s.executed, p.DB = keys[p.Keys:], calls[:i+1], s.DB
-		if alone {
-			begun, timed = s.measure(calls[i:i+1], begun), i+1
-		}
-	}
-	if timed < len(calls) {
-		s.measure(calls[timed:], begun)
-	}
-}
-
-// runIfPermitted runs a queued command, if the user may still run it.
-func (s *session) runIfPermitted(p *command.Prepared, keys []engine.Key) {
-	if !s.Account.User().Unrestricted() {
-		s.Command = p.Command
-		if err := s.permitAtExec(p); err != nil {
-			s.Refuse(err)
-			return
-		}
-	}
-	s.Tx.Next(s.DB, p.Command.Flags&command.Write != 0)
-	s.Run(p, keys)
 }
 
 // beginAll locks the keys of the queued commands and the watched keys.
 func (s *session) beginAll(t *transaction) {
-	s.hasher.Reset()
+	s.Hasher.Reset()
 	for i := range t.calls {
-		s.hasher.Add(&t.calls[i])
+		s.Hasher.Add(&t.calls[i])
 	}
 	if t.has&(command.WholeKeyspace|command.Stepwise) != 0 {
 		s.Tx.BeginAll(s.Env.Clock(), s.DB, t.has&command.Write != 0)
 		return
 	}
-	own := len(s.hasher.Keys)
-	s.hasher.Keys = s.watching.Keys(s.hasher.Keys)
-	s.Tx.Begin(s.Env.Clock(), s.DB, s.hasher.Keys, t.has&command.Write != 0)
-	s.hasher.Keys = s.hasher.Keys[:own]
-	s.Tx.Prefetch(s.hasher.Keys)
+	own := len(s.Hasher.Keys)
+	s.Hasher.Keys = s.watching.Keys(s.Hasher.Keys)
+	s.Tx.Begin(s.Env.Clock(), s.DB, s.Hasher.Keys, t.has&command.Write != 0)
+	s.Hasher.Keys = s.Hasher.Keys[:own]
+	s.Tx.Prefetch(s.Hasher.Keys)
 }
 
 // discard handles DISCARD.

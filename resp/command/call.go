@@ -105,31 +105,6 @@ func (c *Call) EvictForString(name []byte, length int64) {
 	}
 }
 
-// Run runs the handler of a call whose locks are held. If it reports true the call has to wait, and
-// there is no reply.
-func (c *Call) Run(p *Prepared, keys []engine.Key) (held bool) {
-	mark := len(c.Reply.B)
-	c.Command, c.Words, c.Args, c.Keys = p.Command, p.Words, Args{List: p.Words[p.Name:], Keys: keys}, keys
-	c.CountsOnce = false
-	before := c.Tx.Applied()
-	var err error
-	if c.NoTouch || c.Executing {
-		c.Tx.NoTouch(c.NoTouch, func() { err = p.Command.Run(c) })
-	} else {
-		err = p.Command.Run(c)
-	}
-	c.Changed = c.Tx.Applied() != before
-	switch err {
-	case nil:
-	case ErrWait:
-		return true
-	default:
-		c.Reply.B = c.Reply.B[:mark] // discard the partial reply
-		c.Refuse(err)
-	}
-	return false
-}
-
 // Refuse replies with an error. One that is not an engine.Error is logged, and the client gets an
 // internal error.
 func (c *Call) Refuse(err error) {

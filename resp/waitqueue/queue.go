@@ -13,14 +13,15 @@ import (
 	"rlserver/clock"
 	"rlserver/engine"
 	"rlserver/resp/command"
+	"rlserver/resp/executor"
 )
 
 // Queues holds the calls that wait: a queue for each key that any of them waits for.
 type Queues struct {
-	engine      *engine.Engine
-	clock       *clock.Clock
-	unavailable func(has, lacks command.Flags) error // why a call is refused without running it
-	paused      func() time.Duration                 // for how long calls may not change anything
+	engine   *engine.Engine
+	clock    *clock.Clock
+	executor *executor.Executor
+	paused   func() time.Duration // for how long calls may not change anything
 
 	arrivals atomic.Int64 // waiters so far
 	Waiting  atomic.Int64 // calls that wait
@@ -30,12 +31,10 @@ type Queues struct {
 	queues map[queueKey]*queue
 }
 
-// Init sets the dependencies of the queues. unavailable returns the error with which the server
-// refuses a command that has and lacks the given flags, or nil. paused returns for how long CLIENT
-// PAUSE forbids changes; 0: they are allowed. When a pause ends early, RetryAll is called.
-func (qs *Queues) Init(e *engine.Engine, c *clock.Clock, unavailable func(has, lacks command.Flags) error,
-	paused func() time.Duration) {
-	qs.engine, qs.clock, qs.unavailable, qs.paused = e, c, unavailable, paused
+// Init sets the dependencies of the queues. paused returns for how long CLIENT PAUSE forbids
+// changes; 0: they are allowed. When a pause ends early, RetryAll is called.
+func (qs *Queues) Init(e *engine.Engine, c *clock.Clock, x *executor.Executor, paused func() time.Duration) {
+	qs.engine, qs.clock, qs.executor, qs.paused = e, c, x, paused
 	qs.queues = make(map[queueKey]*queue)
 }
 

@@ -328,24 +328,14 @@ func (w *Waiter) run(tx *engine.Tx, how command.Attempt) (done bool) {
 		c.Reply.NullArray()
 		return true
 	}
-	c.Tx, c.Attempt, c.Command = tx, how, w.prepared.Command
-	defer func() {
-		// a panic must not end the call of the other client, or the process
-		if fault := recover(); fault != nil {
-			c.Fault(fault, 0)
-			done = true
-		}
-		c.Tx = nil
-	}()
-	err := w.owner.unavailable(c.Command.Flags, ^c.Command.Flags)
 	if c.GivenUp() {
-		err = ErrMoved
-	}
-	if err != nil {
-		c.Refuse(err)
+		c.Command = w.prepared.Command
+		c.Refuse(ErrMoved)
 		return true
 	}
-	return !c.Run(&w.prepared, w.keys)
+	c.Tx, c.Attempt = tx, how
+	defer func() { c.Tx = nil }()
+	return !w.owner.executor.Retry(c, &w.prepared, w.keys)
 }
 
 // isFirst reports whether the waiter is the first limiter in all its queues. The locks of all its

@@ -18,6 +18,7 @@ import (
 	_ "rlserver/resp/commands/keys"
 	_ "rlserver/resp/commands/limits"
 	_ "rlserver/resp/commands/zsets"
+	"rlserver/resp/executor"
 )
 
 // fixture runs calls, and enqueues those that have to wait.
@@ -34,7 +35,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	f := &fixture{Runner: commandtest.New(t), t: t}
-	f.qs.Init(f.Env.Engine, f.Env.Time, func(has, lacks command.Flags) error { return nil },
+	f.qs.Init(f.Env.Engine, f.Env.Time, executor.New(f.Env),
 		func() time.Duration {
 			if f.asked != nil {
 				f.asked()

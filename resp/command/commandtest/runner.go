@@ -11,6 +11,7 @@ import (
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
+	"rlserver/resp/executor"
 	"rlserver/stats"
 )
 
@@ -92,7 +93,7 @@ func (r *Runner) run(p command.Prepared) string {
 	case locks:
 		r.Tx.Begin(r.now, r.DB, hasher.Keys, writes)
 	}
-	waits := r.Run(&p, hasher.Keys)
+	waits := executor.Run(&r.Call, &p, hasher.Keys)
 	if waits && r.OnWait != nil {
 		r.OnWait(p)
 	}
