@@ -284,6 +284,8 @@ func (k *kept) Close() error {
 }
 
 // Dial opens a connection to a channel of another node. The address is resolved anew each time.
+// timeout is for each answer of the other node: three, and one or two more with TLS. A connection
+// takes so many round trips, and must not need a longer timeout than a message on it.
 func (p *Port) Dial(node string, channel Channel, timeout time.Duration) (net.Conn, error) {
 	return p.dial(node, channel, 0, timeout)
 }
@@ -304,19 +306,17 @@ func (p *Port) DialAddress(address string, channel Channel, timeout time.Duratio
 func (p *Port) dialAddress(
 	address string, channel Channel, instance uint64, timeout time.Duration,
 ) (net.Conn, error) {
-	deadline := time.Now().Add(timeout)
 	c, err := net.DialTimeout("tcp", address, timeout)
 	if err != nil {
 		return nil, err
 	}
-	c.SetDeadline(deadline)
 	if p.options.TLS != nil {
-		c, err = p.secure(c, address)
+		c, err = p.secure(c, address, timeout)
 		if err != nil {
 			return nil, err
 		}
 	}
-	if err = p.introduce(c, channel, instance); err != nil {
+	if err = p.introduce(c, channel, instance, timeout); err != nil {
 		_, alert := errors.AsType[tls.AlertError](err)
 		if alert || errors.Is(err, ErrOtherSecret) {
 			p.sayRefusedBy(address, err)
@@ -328,7 +328,8 @@ func (p *Port) dialAddress(
 	return c, nil
 }
 
-func (p *Port) secure(c net.Conn, address string) (net.Conn, error) {
+func (p *Port) secure(c net.Conn, address string, timeout time.Duration) (net.Conn, error) {
+	c.SetDeadline(time.Now().Add(timeout))
 	config := p.options.TLS.Clone()
 	if host, _, err := net.SplitHostPort(address); err == nil && config.ServerName == "" {
 		config.ServerName = host
@@ -344,12 +345,12 @@ func (p *Port) secure(c net.Conn, address string) (net.Conn, error) {
 	return secured, nil
 }
 
-func (p *Port) introduce(c net.Conn, channel Channel, instance uint64) error {
+func (p *Port) introduce(c net.Conn, channel Channel, instance uint64, timeout time.Duration) error {
 	header := append([]byte(magic), version)
 	header = binary.BigEndian.AppendUint16(header, uint16(channel))
 	id := *p.cluster.Load()
 	header = binary.BigEndian.AppendUint64(append(header, id[:]...), instance)
-	answer, err := p.proveDialling(c, header)
+	answer, err := p.proveDialling(c, header, timeout)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"time"
 )
 
 // Both sides prove that they know the secret of the nodes, without sending it: each signs the
@@ -65,8 +66,10 @@ func (p *Port) proveAccepting(c net.Conn, header []byte) (known bool, own func(a
 
 // proveDialling sends the header, proves that this side knows the secret, and returns the answer.
 // It returns ErrOtherSecret if one side does not know the secret of the other, and ErrOtherVersion.
-func (p *Port) proveDialling(c net.Conn, header []byte) (answer byte, err error) {
+// timeout is for each of the two answers.
+func (p *Port) proveDialling(c net.Conn, header []byte, timeout time.Duration) (answer byte, err error) {
 	own := newNonce()
+	c.SetDeadline(time.Now().Add(timeout))
 	if _, err := c.Write(append(header, own...)); err != nil {
 		return 0, err
 	}
@@ -81,6 +84,7 @@ func (p *Port) proveDialling(c net.Conn, header []byte) (answer byte, err error)
 	if _, err := io.ReadFull(c, reply[1:]); err != nil {
 		return 0, err
 	}
+	c.SetDeadline(time.Now().Add(timeout))
 	if _, err := c.Write(p.proof(dials, header, own, reply[1:], 0)); err != nil {
 		return 0, err
 	}
