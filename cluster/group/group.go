@@ -208,7 +208,7 @@ func (g *Group) open() (run *running, err error) {
 	connectionEnded := make(chan struct{}, 1)
 	run.layer = g.options.Layer()
 	run.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream:  stream{run.layer, g.options.id(), connectionEnded, g.options.Speaks},
+		Stream:  stream{run.layer, g.options.id(), connectionEnded},
 		MaxPool: 2, Timeout: g.options.Timeout / 4, Logger: config.Logger,
 	})
 	run.ended, run.calls = make(chan struct{}), make(chan raft.RPC)

@@ -68,7 +68,8 @@ type node struct {
 	// group, for the other nodes; nil: it is stopped
 	running atomic.Pointer[Group]
 	port    *mux.Port
-	newer   byte // see Options
+	newer   byte        // see Options
+	silent  atomic.Bool // it speaks with no other one, see Options.Speaks
 	disk    func(types.VFS) types.VFS
 }
 
@@ -118,7 +119,7 @@ func (n *node) options(instance uint64) Options {
 		Clock: n.trio.clock(), AskTime: n.askTime, Log: n.trio.log.With("node", names[n.i]),
 		Layer:         func() Layer { return &cuttable{n.port.Instance(0, instance), n} },
 		snapshotBytes: n.trio.snapshotBytes, digestEvery: n.trio.digestEvery, tickEvery: n.trio.tickEvery,
-		newer: n.newer, Disk: n.disk, trailing: n.trio.trailing,
+		Speaks: func(string) bool { return !n.silent.Load() }, newer: n.newer, Disk: n.disk, trailing: n.trio.trailing,
 	}
 }
 
@@ -438,6 +439,34 @@ func TestALeaderThatIsCutOffAdmitsNothingAndIsRebuilt(t *testing.T) {
 	tr.heal()
 	tr.agree()
 	assert.Equal(t, int64(1), old.group.Figures().Rebuilds)
+	assert.Equal(t, int64(2), used(old.group.running.Load().fsm.replica.Load(), "k"))
+}
+
+// TestALeaderThatSpeaksWithNobodyAdmitsNothing keeps the connections to the others open.
+func TestALeaderThatSpeaksWithNobodyAdmitsNothing(t *testing.T) {
+	t.Parallel()
+	tr := newTrio(t)
+	tr.startAll()
+	old := tr.leader()
+	r, err := old.group.Leading()
+	require.NoError(t, err)
+	_, err = admit(r, "k", 2)
+	require.NoError(t, err)
+	tr.agree()
+
+	old.silent.Store(true)
+	_, err = admit(r, "k", 2)
+	require.ErrorIs(t, err, ErrUnknown)
+	tr.eventually("it stops", func() bool { return !r.Leads() })
+	old.callElection()
+	next, err := tr.leader(old.i).group.Leading()
+	require.NoError(t, err)
+	_, err = old.group.Leading()
+	require.Error(t, err)
+	_, err = admit(next, "k", 2)
+	require.NoError(t, err)
+	old.silent.Store(false)
+	tr.agree()
 	assert.Equal(t, int64(2), used(old.group.running.Load().fsm.replica.Load(), "k"))
 }
 

@@ -232,11 +232,30 @@ func (t transport) admits(call raft.RPC) bool {
 		return true
 	}
 	from, ok := call.Command.(raft.WithRPCHeader)
-	if !ok {
-		return false
+	return ok && t.speaksWith(raft.ServerID(from.GetRPCHeader().ID))
+}
+
+func (t transport) speaksWith(replica raft.ServerID) bool {
+	if t.speaks == nil {
+		return true
 	}
-	id, err := ParseReplicaID(string(from.GetRPCHeader().ID))
+	id, err := ParseReplicaID(string(replica))
 	return err == nil && t.speaks(id.Node)
+}
+
+// ask does a call to another replica. If this one does not speak with that one, or not any more
+// when the answer comes, the call fails.
+func (t transport) ask(id raft.ServerID, call func() error) error {
+	if !t.speaksWith(id) {
+		return ErrNotTrusted
+	}
+	if err := call(); err != nil {
+		return err
+	}
+	if !t.speaksWith(id) {
+		return ErrNotTrusted
+	}
+	return nil
 }
 
 // refuse answers a call that is not admitted. A snapshot has to be read before.
@@ -269,5 +288,19 @@ func (t transport) RequestVote(
 	t.leadership.mu.Lock()
 	t.leadership.asked = call.LeadershipTransfer
 	t.leadership.mu.Unlock()
-	return t.NetworkTransport.RequestVote(id, at, call, reply)
+	return t.ask(id, func() error { return t.NetworkTransport.RequestVote(id, at, call, reply) })
+}
+
+// RequestPreVote implements raft.WithPreVote.
+func (t transport) RequestPreVote(
+	id raft.ServerID, at raft.ServerAddress, call *raft.RequestPreVoteRequest, reply *raft.RequestPreVoteResponse,
+) error {
+	return t.ask(id, func() error { return t.NetworkTransport.RequestPreVote(id, at, call, reply) })
+}
+
+// TimeoutNow implements raft.Transport.
+func (t transport) TimeoutNow(
+	id raft.ServerID, at raft.ServerAddress, call *raft.TimeoutNowRequest, reply *raft.TimeoutNowResponse,
+) error {
+	return t.ask(id, func() error { return t.NetworkTransport.TimeoutNow(id, at, call, reply) })
 }

@@ -16,12 +16,16 @@ func (t transport) AppendEntriesPipeline(id raft.ServerID, at raft.ServerAddress
 	if t.peers.behind(id, t.last()) {
 		return nil, raft.ErrPipelineReplicationNotSupported
 	}
+	if !t.speaksWith(id) {
+		return nil, ErrNotTrusted
+	}
 	p, err := t.NetworkTransport.AppendEntriesPipeline(id, at)
 	if err != nil {
 		return nil, err
 	}
 	bounded := &boundedPipeline{
 		AppendPipeline: p, patience: t.patience, ended: t.ended,
+		speaks:  func() bool { return t.speaksWith(id) },
 		answers: make(chan raft.AppendFuture), closed: make(chan struct{}),
 	}
 	go bounded.pass(func(call *raft.AppendEntriesRequest) {
@@ -38,6 +42,7 @@ type boundedPipeline struct {
 	// patience is longer than an answer may take, after which the pipeline fails by itself
 	patience time.Duration
 	ended    <-chan struct{} // see transport
+	speaks   func() bool     // whether this replica speaks with the other one
 	answers  chan raft.AppendFuture
 	closed   chan struct{} // by Close, which raft calls once
 }
@@ -51,6 +56,9 @@ func (p *boundedPipeline) pass(stored func(*raft.AppendEntriesRequest)) {
 	for {
 		select {
 		case answer := <-p.AppendPipeline.Consumer():
+			if !p.speaks() {
+				continue
+			}
 			if answer.Error() == nil && answer.Response().Success {
 				stored(answer.Request())
 			}
@@ -75,7 +83,7 @@ func (p *boundedPipeline) Close() error {
 func (p *boundedPipeline) AppendEntries(
 	call *raft.AppendEntriesRequest, reply *raft.AppendEntriesResponse,
 ) (raft.AppendFuture, error) {
-	if isClosed(p.ended) {
+	if isClosed(p.ended) || !p.speaks() {
 		return nil, raft.ErrPipelineShutdown
 	}
 	stuck := time.AfterFunc(p.patience, func() { p.AppendPipeline.Close() })
@@ -94,7 +102,7 @@ func (t transport) AppendEntries(
 		if isClosed(t.ended) {
 			return raft.ErrTransportShutdown
 		}
-		err := t.NetworkTransport.AppendEntries(id, at, call, reply)
+		err := t.ask(id, func() error { return t.NetworkTransport.AppendEntries(id, at, call, reply) })
 		heartbeat := len(call.Entries) == 0 && call.PrevLogEntry == 0 // raft repeats it
 		switch {
 		case err != nil || !reply.Success:
@@ -126,7 +134,7 @@ func (t transport) InstallSnapshot(
 		}
 		return errNotSent
 	}
-	return t.NetworkTransport.InstallSnapshot(id, at, call, reply, data)
+	return t.ask(id, func() error { return t.NetworkTransport.InstallSnapshot(id, at, call, reply, data) })
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -28,7 +28,10 @@ func (p *fullPipeline) Close() error {
 }
 
 func TestAPipelineThatIsStuckIsClosed(t *testing.T) {
-	p := &boundedPipeline{AppendPipeline: &fullPipeline{closed: make(chan struct{})}, patience: time.Millisecond}
+	p := &boundedPipeline{
+		AppendPipeline: &fullPipeline{closed: make(chan struct{})}, patience: time.Millisecond,
+		speaks: func() bool { return true },
+	}
 	_, err := p.AppendEntries(nil, nil)
 	assert.ErrorIs(t, err, raft.ErrPipelineShutdown)
 }

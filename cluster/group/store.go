@@ -125,9 +125,8 @@ type Layer interface {
 // stream adapts a Layer: raft's addresses are the identities of replicas.
 type stream struct {
 	Layer
-	own    ReplicaID
-	ended  chan<- struct{}        // see watched
-	speaks func(node string) bool // see Options.Speaks
+	own   ReplicaID
+	ended chan<- struct{} // see watched
 }
 
 func (s stream) Accept() (net.Conn, error) {
@@ -147,9 +146,6 @@ func (s stream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, er
 	id, err := ParseReplicaID(string(to))
 	if err != nil {
 		return nil, err
-	}
-	if s.speaks != nil && !s.speaks(id.Node) {
-		return nil, ErrNotTrusted
 	}
 	return s.Layer.Dial(id.Node, id.Instance, timeout)
 }
