@@ -186,8 +186,13 @@ func (n *Node) peerAt(address string) *peer {
 
 // peerNamed returns a peer by its name, whose address may change.
 func (n *Node) peerNamed(name string) *peer {
+	return n.peerWithin(name, func(string) time.Duration { return n.options.Timeout })
+}
+
+// peerWithin is peerNamed with the time that it may take to dial the node.
+func (n *Node) peerWithin(name string, timeout func(name string) time.Duration) *peer {
 	return &peer{dial: func() (*rpc.Client, error) {
-		c, err := n.port.Dial(name, mux.Control, n.options.Timeout)
+		c, err := n.port.Dial(name, mux.Control, timeout(name))
 		if err != nil {
 			return nil, err
 		}

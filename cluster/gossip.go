@@ -26,7 +26,10 @@ func (n *Node) gossip(ctx context.Context) {
 	n.work.Go(func() { n.every(ctx, policyInterval, n.sharePolicies) })
 	n.work.Go(func() { n.every(ctx, clockInterval, n.compareClocks) })
 	n.work.Go(func() { n.rounds(ctx, n.options.roundInterval, n.reconcile) })
+	last := time.Now()
 	n.rounds(ctx, n.options.roundInterval, func() {
+		n.await(time.Since(last))
+		last = time.Now()
 		n.readNote()
 		n.elect()
 		n.leadCluster()
@@ -96,19 +99,15 @@ func (n *Node) tell() {
 
 // talk exchanges reports with one member.
 func (n *Node) talk(ctx context.Context, name string) {
-	p := n.peerNamed(name)
+	p := n.peerWithin(name, n.exchangeTimeout)
 	defer p.close()
 	n.rounds(ctx, min(2*n.options.roundInterval, n.options.Wanted/4), func() {
 		var theirs Report
-		switch err := p.call("Exchange", n.report(name), &theirs, n.options.Timeout); {
+		switch err := p.call("Exchange", n.report(name), &theirs, n.exchangeTimeout(name)); {
 		case err == nil:
 			n.heard(theirs)
-			n.asked(name)
 		case errors.Is(err, mux.ErrOtherVersion):
 			n.sayOften("a node cannot take part: "+err.Error(), "name", name)
-			fallthrough
-		default:
-			n.asked(name)
 		}
 	})
 }

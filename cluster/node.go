@@ -76,6 +76,7 @@ type Options struct {
 	// set by tests; 0: the default
 	balanceInterval time.Duration
 	roundInterval   time.Duration // between two rounds of gossip's work
+	awaitOthers     time.Duration // see await
 	disk            func(types.VFS) types.VFS
 }
 
@@ -139,9 +140,9 @@ type Node struct {
 	history     []uint64             // the latest starts, this one last
 	orders      uint64               // how many reports it has made
 	setBack     string               // why it is refused by others; "": it is not
-	tried       map[string]bool      // nodes that were asked for a report
-	allTried    bool                 // all were
 	accepted    map[string]bool      // nodes that accept this start
+	awaited     time.Duration        // how long that of all others was waited for
+	heardAll    bool                 // all have, or were waited for long enough
 	offsets     map[string]int64     // their system clocks minus this monotonic clock, µs
 	off         map[string]bool      // nodes whose system clocks are not followed
 	leaders     []leader             // of each group, as other nodes report
@@ -185,6 +186,7 @@ func Open(o Options) (*Node, error) {
 	o.balanceInterval = cmp.Or(o.balanceInterval, defaultBalanceInterval)
 	o.roundInterval = cmp.Or(o.roundInterval, o.Timeout/8)
 	o.Wanted = cmp.Or(o.Wanted, o.Timeout*3/2)
+	o.awaitOthers = cmp.Or(o.awaitOthers, awaitTimeouts*o.Timeout)
 	id := sha1.Sum([]byte(o.Name))
 	n := &Node{
 		options: o, log: o.Log, nonce: rand.Uint64(), started: time.Now(),
@@ -193,7 +195,7 @@ func Open(o Options) (*Node, error) {
 			Host: o.Host, Port: o.Port, TLSPort: o.TLSPort, Version: o.Version, Instance: rand.Uint64(),
 		},
 		addresses: make(map[string]string), heardAt: make(map[string]time.Time), reports: make(map[string]Report),
-		saveSeen: make(chan struct{}, 1), tried: make(map[string]bool), accepted: make(map[string]bool),
+		saveSeen: make(chan struct{}, 1), accepted: make(map[string]bool),
 		offsets: make(map[string]int64), off: make(map[string]bool),
 		ready: make(chan struct{}), out: make(chan struct{}),
 		declined: make(map[int]bool), said: make(map[string]time.Time), news: make(chan struct{}),
@@ -229,6 +231,7 @@ func (n *Node) resume(state *saved) error {
 		n.seen, err = loadSeen(n.options.Dir)
 	}
 	n.starts, n.history = 1, []uint64{n.nonce}
+	n.heardAll = state == nil // it has agreed to nothing
 	if state != nil {
 		n.starts, n.history = state.Starts+1, append(state.History, n.nonce)
 		n.history = n.history[max(0, len(n.history)-mostStarts):]
@@ -325,9 +328,12 @@ func usable(o Options, state *saved) error {
 
 // store writes what the node knows to the directory.
 func (n *Node) store(clean bool) error {
+	n.mu.Lock()
+	dismissed := cmp.Or(n.dismissed, n.setBack)
+	n.mu.Unlock()
 	return (&saved{
 		Format: stateFormat, Node: n.options.Name, Instance: n.self.Instance, Boot: bootID(), Clean: clean,
-		Synced: n.synced, Begun: n.begun, Dismissed: n.dismissed, Map: n.m,
+		Synced: n.synced, Begun: n.begun, Dismissed: dismissed, Map: n.m,
 		Recovering: n.recovering, Recovered: n.recovered, SeedPolicies: n.seedPolicies,
 		Starts: n.starts, History: n.history,
 	}).save(n.options.Dir)

@@ -75,6 +75,7 @@ func newFleet(t *testing.T, size int, change func(i int, o *Options)) *fleet {
 			Name: name, Dir: filepath.Join(f.dir, name), Listener: listeners[i], Join: f.addresses, Expect: size,
 			Groups: 4, Timeout: calm, Port: 7000 + i, Clock: clock.System(), Log: testLog(f, name),
 			balanceInterval: 100 * time.Millisecond, roundInterval: 50 * time.Millisecond,
+			awaitOthers: calm / 6,
 		}
 		if change != nil {
 			change(i, &f.options[i])

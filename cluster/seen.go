@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -19,8 +20,9 @@ import (
 // latest start and the latest entries that each node has shown.
 //
 // A replica speaks with those of another node when that one has said that it knows of nothing
-// later, and when all other nodes were asked. Who has shown more than it has now is refused: it
-// ends, and joins as a new node when its directory is removed.
+// later, and when all other nodes have said what they know of this start. Those that do not say so
+// for a while count as gone: a message that is late does not. Who has shown more than it has now is
+// refused: it ends, and joins as a new node when its directory is removed.
 
 // seenFile has what this node has seen of the others.
 const seenFile = "seen.json"
@@ -34,6 +36,9 @@ const (
 	// mostOvertaken is more than how many reports of a node may be on their way, or be waiting in a
 	// process that was suspended, when a later one is heard.
 	mostOvertaken = 8
+	// awaitTimeouts is how long a node waits at a start for what others have seen of it, in
+	// Options.Timeout. A connection and the first call on it take up to five round trips.
+	awaitTimeouts = 5
 )
 
 // seen is what this node has seen of the others.
@@ -169,13 +174,16 @@ func (n *Node) verdicts() (accepts map[string]uint64, refuses map[string]Refusal
 	return accepts, refuses
 }
 
-// heardVerdict notes what another node says about this one. n.mu is held.
+// heardVerdict notes what another node says about this one. What it says about an earlier start
+// says nothing about this one. n.mu is held.
 func (n *Node) heardVerdict(r *Report) {
-	n.tried[r.Node] = true
-	n.accepted[r.Node] = n.accepted[r.Node] || r.Accepts[n.self.Name] == n.nonce
-	n.trustLocked()
 	refusal, refused := r.Refuses[n.self.Name]
-	if !refused || refusal.Start != n.nonce || n.setBack != "" {
+	if !refused || refusal.Start != n.nonce {
+		n.accepted[r.Node] = n.accepted[r.Node] || r.Accepts[n.self.Name] == n.nonce
+		n.trustLocked()
+		return
+	}
+	if n.setBack != "" {
 		return
 	}
 	n.setBack = fmt.Sprintf("node %s refuses this one, %s: %s. The directory %s is older than what it has agreed to, "+
@@ -186,14 +194,50 @@ func (n *Node) heardVerdict(r *Report) {
 	n.leave()
 }
 
-// asked notes that a node was asked for a report, and has perhaps not answered.
-func (n *Node) asked(name string) {
+// await counts the time that this node has waited for what the others say about this start. Time in
+// which it did not run is not counted: nobody could be heard.
+func (n *Node) await(passed time.Duration) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.tried[name] {
-		n.tried[name] = true
+	before := n.awaited
+	n.awaited += min(passed, 2*n.options.roundInterval)
+	silent := n.silentLocked()
+	waits := !n.heardAll && len(silent) > 0 && n.setBack == ""
+	if waits {
 		n.trustLocked()
 	}
+	ended := n.heardAll
+	n.mu.Unlock()
+	switch names := strings.Join(silent, ", "); {
+	case waits && ended:
+		n.log.Warn("this node votes without having heard from all others: if only they have seen a later state of its "+
+			"directory, nobody has found out", "silent", names)
+	case waits && before < n.options.Timeout && n.awaited >= n.options.Timeout:
+		n.log.Warn("this node does not vote before the others have said what they have seen of it", "silent", names,
+			"at_most", n.options.awaitOthers)
+	}
+}
+
+// silentLocked returns the nodes that have not accepted this start. n.mu is held.
+func (n *Node) silentLocked() (names []string) {
+	if n.m != nil {
+		for _, member := range n.m.Members {
+			if member.Name != n.self.Name && !n.accepted[member.Name] {
+				names = append(names, member.Name)
+			}
+		}
+	}
+	return names
+}
+
+// exchangeTimeout returns how long a call to another node may take. Until that one has said what it
+// knows of this start, a late answer is better than none.
+func (n *Node) exchangeTimeout(name string) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.heardAll || n.accepted[name] {
+		return n.options.Timeout
+	}
+	return 2 * n.options.Timeout
 }
 
 // trustLocked sets whose replicas the own ones speak with. n.mu is held.
@@ -202,14 +246,10 @@ func (n *Node) trustLocked() {
 		n.trusted.Store(nil)
 		return
 	}
-	if !n.allTried {
-		for _, member := range n.m.Members {
-			if member.Name != n.self.Name && !n.tried[member.Name] {
-				return
-			}
-		}
-		n.allTried = true
+	if !n.heardAll && n.awaited < n.options.awaitOthers && len(n.silentLocked()) > 0 {
+		return
 	}
+	n.heardAll = true
 	trusted := make(map[string]bool)
 	for name, accepted := range n.accepted {
 		of := n.seen.Nodes[name]

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -141,4 +143,133 @@ func TestADirectoryThatWasSetBackIsRefused(t *testing.T) {
 			f.settled()
 		})
 	}
+}
+
+// TestANodeWaitsForWhatOthersHaveSeen hands in the reports and the time.
+func TestANodeWaitsForWhatOthersHaveSeen(t *testing.T) {
+	const round, most = time.Second, 10 * time.Second
+	start := func(state *saved) *Node {
+		n := &Node{
+			options: Options{roundInterval: round, awaitOthers: most, Timeout: most}, self: Member{Name: "c"},
+			m: &Map{Members: []Member{{Name: "a"}, {Name: "b"}, {Name: "c"}}}, nonce: 20, heardAll: state == nil,
+			accepted: make(map[string]bool), news: make(chan struct{}), log: slog.New(slog.DiscardHandler),
+			leave: func() {},
+		}
+		n.await(0)
+		return n
+	}
+	says := func(n *Node, name string, r Report) {
+		r.Node = name
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.heardVerdict(&r)
+	}
+	accepts := func(start uint64) Report { return Report{Accepts: map[string]uint64{"c": start}} }
+	refuses := func(start uint64) Report {
+		return Report{Refuses: map[string]Refusal{"c": {Start: start, Why: "it is old"}}}
+	}
+
+	t.Run("a report on its way says nothing about this start", func(t *testing.T) {
+		n := start(new(saved))
+		says(n, "b", accepts(20))
+		for _, late := range []Report{{}, accepts(19), refuses(19)} {
+			says(n, "a", late)
+			assert.False(t, n.trusts("b"))
+		}
+		says(n, "a", accepts(20))
+		assert.True(t, n.trusts("a") && n.trusts("b"))
+		says(n, "a", refuses(20))
+		assert.False(t, n.trusts("a") || n.trusts("b"))
+		assert.Contains(t, n.setBack, "node a refuses this one, c: it is old")
+	})
+	t.Run("a refusal that comes first", func(t *testing.T) {
+		n := start(new(saved))
+		says(n, "b", accepts(20))
+		says(n, "a", refuses(20))
+		n.await(most)
+		says(n, "a", accepts(20))
+		assert.False(t, n.trusts("b"))
+	})
+	t.Run("who is silent for long enough counts as gone", func(t *testing.T) {
+		n := start(new(saved))
+		says(n, "b", accepts(20))
+		n.await(time.Hour) // it was suspended
+		assert.False(t, n.trusts("b"))
+		for range most/round - 2 - 1 {
+			n.await(round)
+			assert.False(t, n.trusts("b"))
+		}
+		n.await(round)
+		assert.True(t, n.trusts("b"))
+		assert.False(t, n.trusts("a"))
+	})
+	t.Run("an empty directory has nothing to forget", func(t *testing.T) {
+		n := start(nil)
+		says(n, "b", accepts(20))
+		assert.True(t, n.trusts("b"))
+		assert.False(t, n.trusts("a"))
+	})
+}
+
+// TestANodeThatWasSetBackWaitsForWhoKnows starts it beside a node that is behind. The one that
+// knows comes later.
+func TestANodeThatWasSetBackWaitsForWhoKnows(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, func(_ int, o *Options) { o.Sync = true })
+	f.startAll()
+	f.settled()
+	f.stop(2)
+	f.stop(1)
+	dir := f.options[2].Dir
+	old := filepath.Join(f.dir, "old")
+	require.NoError(t, os.CopyFS(old, os.DirFS(dir)))
+	require.NoError(t, f.start(2))
+	f.settled()
+	l := f.load()
+	l.goesOn()
+	f.stop(2)
+	f.stop(0)
+	require.NoError(t, os.RemoveAll(dir))
+	require.NoError(t, os.Rename(old, dir))
+
+	f.options[1].awaitOthers, f.options[2].awaitOthers = time.Hour, time.Hour
+	require.NoError(t, f.start(1))
+	require.NoError(t, f.start(2))
+	l.update()
+	f.eventually("b and c accept each other", func() error {
+		for i, name := range map[int]string{1: "c", 2: "b"} {
+			n := f.nodes[i]
+			n.mu.Lock()
+			accepted := n.accepted[name]
+			n.mu.Unlock()
+			if !accepted {
+				return fmt.Errorf("%s is not accepted", n.Name())
+			}
+		}
+		return nil
+	})
+	for range 20 { // rounds
+		time.Sleep(f.options[1].roundInterval)
+		for number := range f.nodes[1].Map().Groups() {
+			require.Nil(t, f.nodes[1].Leader(number), "group %d", number)
+		}
+	}
+	require.NoError(t, f.start(0))
+	l.update()
+	select {
+	case <-f.nodes[2].Dismissed():
+	case <-time.After(patience):
+		t.Fatal("it is not refused")
+	}
+	require.ErrorContains(t, f.nodes[2].Why(), "node a refuses this one, c: it does not know of its start 2")
+	f.stop(2)
+	l.update()
+	f.options[2].Listener = nil
+	require.ErrorContains(t, f.start(2), "node a refuses this one, c: ", "it is not asked for again")
+	require.NoError(t, os.RemoveAll(dir))
+	require.NoError(t, f.start(2))
+	f.matches("a", "b", "c")
+	f.settled()
+	l.update()
+	l.conserved()
 }
