@@ -19,13 +19,16 @@ const (
 // balance hands groups over until the context ends.
 func (n *Node) balance(ctx context.Context) {
 	n.every(ctx, n.options.balanceInterval, func() {
+		within, cancel := context.WithTimeout(ctx, 2*n.options.Timeout)
+		defer cancel()
+		if err := n.handOver(within, "the node was elected again after an order", false); err != nil {
+			n.sayOften("this node leads groups that it was told to hand over", "because", err)
+		}
 		number, to := n.misplaced()
 		if to == "" {
 			return
 		}
-		within, cancel := context.WithTimeout(ctx, 2*n.options.Timeout)
-		defer cancel()
-		if err := n.Group(number).HandOver(within, to, "it should lead the group"); err != nil {
+		if err := n.Group(number).HandOver(within, "it should lead the group", to); err != nil {
 			n.log.Debug("a group was not handed over", "group", number, "to", to, "error", err)
 		} else {
 			n.log.Info("handed a group over to the node that should lead it", "group", number, "to", to)

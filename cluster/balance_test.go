@@ -16,7 +16,7 @@ func TestAnOrderIsNotUndone(t *testing.T) {
 	f.ledAsPlaced()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	require.NoError(t, f.nodes[0].HandOverForGood(ctx, "a test"))
+	require.NoError(t, f.nodes[0].HandOver(ctx, "a test"))
 	f.settled()
 	// in which it would be undone, after a tick of the group
 	time.Sleep(time.Second + 2*balanceAfter*f.options[0].balanceInterval)

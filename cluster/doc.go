@@ -44,7 +44,8 @@
 //	place.go      which nodes should have replicas
 //	moves.go      changes of the members of groups
 //	replicas.go   the replicas in the node's directory
-//	node.go       Node: open, close, hand over; who leads what
+//	node.go       Node: open, close; who leads what
+//	drain.go      leadership that is given away by an order
 //	gossip.go     reports
 //	control.go    calls between nodes
 //	policies.go   the policies in all groups

@@ -249,7 +249,7 @@ func (n *Node) makeChange(
 	defer cancel()
 	switch {
 	case handOver != "":
-		if err := g.HandOver(within, handOver, "its replica here is moved away"); err != nil {
+		if err := g.HandOver(within, "its replica here is moved away", handOver); err != nil {
 			n.log.Debug("a group was not handed over", "group", number, "to", handOver, "error", err)
 			return false
 		}

@@ -118,7 +118,7 @@ type Node struct {
 	out     chan struct{}          // closed when the node is dismissed or refused
 	leave   func()                 // closes out
 	opened  atomic.Pointer[opened] // nil until the cluster is founded
-	leaving atomic.Bool            // it is about to stop: it hands over
+	leaving atomic.Bool            // it is about to stop
 	seeding atomic.Bool            // group 0 has no policies yet, see saved
 	// of one goroutine each, see gossip
 	noteRead uint64 // version of the note of group 0 that was read last
@@ -146,7 +146,7 @@ type Node struct {
 	offsets     map[string]int64     // their system clocks minus this monotonic clock, µs
 	off         map[string]bool      // nodes whose system clocks are not followed
 	leaders     []leader             // of each group, as other nodes report
-	// groups that this node has handed over by an order, and does not get back
+	// groups that this node was told to hand over, and does not get back, see drain.go
 	declined map[int]bool
 	ready    chan struct{} // closed when the groups are open
 	news     chan struct{} // closed, and replaced, when there is work for a round
@@ -380,7 +380,7 @@ func (n *Node) SetSync(on bool) error {
 	return nil
 }
 
-// Close ends the node. HandOver should have been called before.
+// Close ends the node. Leave should have been called before.
 func (n *Node) Close() error {
 	n.quit()
 	n.control.Close()
@@ -392,40 +392,6 @@ func (n *Node) Close() error {
 	n.work.Wait()
 	err = errors.Join(err, n.storeSeen())
 	return errors.Join(err, n.store(err == nil))
-}
-
-// HandOverForGood is HandOver, and the groups are not handed back to this node while it runs. It
-// may still be elected, if others fail.
-func (n *Node) HandOverForGood(ctx context.Context, why string) error {
-	n.mu.Lock()
-	for number, g := range n.groups() {
-		if g != nil && g.Status().Leads {
-			n.declined[number] = true
-		}
-	}
-	n.mu.Unlock()
-	n.tell()
-	return n.HandOver(ctx, why)
-}
-
-// HandOver makes other nodes lead the groups that this one leads. why is for the log.
-func (n *Node) HandOver(ctx context.Context, why string) error {
-	groups := n.groups()
-	var work sync.WaitGroup
-	errs := make([]error, len(groups))
-	for i, g := range groups {
-		if g != nil {
-			work.Go(func() { errs[i] = g.HandOver(ctx, "", why) })
-		}
-	}
-	work.Wait()
-	return errors.Join(errs...)
-}
-
-// Leave is HandOver for a node that is about to stop: no group is handed back to it.
-func (n *Node) Leave(ctx context.Context, why string) error {
-	n.leaving.Store(true)
-	return n.HandOver(ctx, why)
 }
 
 // Ready is closed when the node is a member of a cluster that is founded.

@@ -16,7 +16,7 @@ func (n *Node) Overview(within time.Duration, addressOf func(*Member) string) *o
 	if m == nil {
 		return c
 	}
-	c.MapVersion, c.Moves = m.Version, n.Moves()
+	c.MapVersion, c.Moves, c.Drained = m.Version, n.Moves(), n.Drained()
 	for number, names := range m.Replicas {
 		o := n.overviewOf(number, names, m.Groups())
 		o.AtRisk = n.atRisk(number, names)

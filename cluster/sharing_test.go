@@ -128,7 +128,7 @@ func (f *fleet) movesAfterSharing(name string) error {
 	if missing := first.SharePolicies(ctx); len(missing) > 0 {
 		return fmt.Errorf("groups %v do not have it", missing)
 	}
-	if err := from.Group(1).HandOver(ctx, to.Name(), "a test"); err != nil {
+	if err := from.Group(1).HandOver(ctx, "a test", to.Name()); err != nil {
 		return err
 	}
 	if _, err := to.Group(1).Await(ctx); err != nil {

@@ -328,6 +328,8 @@ func TestClusterRefusesWhatItDoesNotHave(t *testing.T) {
 		{"COPY {a}b {a}c DB x", "ERR value is not an integer or out of range"},
 		{"COPY {a}b {d}c DB 1", "CROSSSLOT Keys in request don't hash to the same slot"},
 		{"CLUSTER FAILOVER", "ERR no other node has the slots of this one and could take over"},
+		{"CLUSTER DRAIN", "ERR no other node has the slots of this one and could take over"},
+		{"CLUSTER DRAIN x", "ERR wrong number of arguments for 'cluster|drain' command"},
 		{"MOVE a 1", "ERR MOVE is not allowed in cluster mode"},
 		{"CLUSTER MEET 127.0.0.1 x", "ERR Invalid TCP base port specified: x"},
 		{"CLUSTER MEET 127.0.0.1 7000 x", "ERR Invalid TCP bus port specified: x"},
@@ -352,6 +354,10 @@ func TestClusterRefusesWhatItDoesNotHave(t *testing.T) {
 	pipe.Do(t.Context(), "ACL", "SETUSER", "bob")
 	_, err := pipe.Exec(t.Context())
 	assert.ErrorContains(t, err, "EXECABORT")
+	pipe = client.TxPipeline()
+	pipe.Do(t.Context(), "CLUSTER", "DRAIN")
+	_, err = pipe.Exec(t.Context())
+	assert.ErrorContains(t, err, "ERR CLUSTER DRAIN waits for other nodes: it cannot be called inside MULTI")
 	assert.NoError(t, client.Set(t.Context(), "k", 1, 0).Err())
 	assert.Equal(t, "1", client.ConfigGet(t.Context(), "databases").Val()["databases"])
 	c.run[0].stop(t)

@@ -15,7 +15,7 @@ func TestASnapshotIsABackup(t *testing.T) {
 	tr := newTrio(t)
 	tr.startAll()
 	first := tr.leader()
-	require.NoError(t, first.group.HandOver(t.Context(), "", "test"))
+	require.NoError(t, first.group.HandOver(t.Context(), "test"))
 	leader := tr.leader()
 	r, err := leader.group.Leading()
 	require.NoError(t, err)

@@ -150,7 +150,7 @@ func TestTheDiskOfANewLeaderHangs(t *testing.T) {
 	leader := tr.leader()
 	next := tr.nodes[(leader.i+1)%3]
 	hangs[next.i].Lock()
-	leader.group.HandOver(t.Context(), names[next.i], "a test")
+	leader.group.HandOver(t.Context(), "a test", names[next.i])
 	tr.servesWithout(next)
 	hangs[next.i].Unlock()
 	tr.agree()
@@ -170,7 +170,7 @@ func TestLeadershipGoesToWhoStores(t *testing.T) {
 
 	hangs[next.i].Lock()
 	asked := make(chan error)
-	go func() { asked <- leader.group.HandOver(t.Context(), names[next.i], "a test") }()
+	go func() { asked <- leader.group.HandOver(t.Context(), "a test", names[next.i]) }()
 	for waits := true; waits; {
 		select {
 		case err = <-asked:
@@ -187,7 +187,7 @@ func TestLeadershipGoesToWhoStores(t *testing.T) {
 	assert.Contains(t, leader.group.KeepUp(), other.group.ID())
 	assert.Zero(t, leader.group.KeptUp(next.group.ID()))
 
-	require.NoError(t, leader.group.HandOver(t.Context(), "", "a test"))
+	require.NoError(t, leader.group.HandOver(t.Context(), "a test"))
 	tr.servesWithout(next)
 	assert.Nil(t, leader.group.KeepUp(), "another one leads")
 	hangs[next.i].Unlock()
@@ -206,7 +206,7 @@ func TestTwoOfThreeDisksHang(t *testing.T) {
 			hangs[n.i].Lock()
 		}
 	}
-	hung, ok := errors.AsType[*NotStoredError](leader.group.HandOver(t.Context(), "", "a test"))
+	hung, ok := errors.AsType[*NotStoredError](leader.group.HandOver(t.Context(), "a test"))
 	require.True(t, ok)
 	assert.Len(t, hung.Nodes, 2)
 	_, err = admit(r, "k", 1<<40)

@@ -500,7 +500,7 @@ func TestLeadershipThatIsHandedOverRebuildsNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, allowed, i)
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		err = leader.group.HandOver(ctx, "", "a test")
+		err = leader.group.HandOver(ctx, "a test")
 		cancel()
 		if err == nil {
 			seen[tr.leader(leader.i).i] = true
@@ -529,7 +529,7 @@ func TestTwoHandOversWaitForEachOther(t *testing.T) {
 			both.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
-				err := leader.group.HandOver(ctx, "", "a test")
+				err := leader.group.HandOver(ctx, "a test")
 				leads := node.State() == raft.Leader && node.CurrentTerm() == term
 				assert.True(t, err != nil || !leads, "it has returned, and raft still leads")
 			})
@@ -662,7 +662,7 @@ func TestNothingIsAdmittedTwice(t *testing.T) {
 			groups[leader.i].Store(leader.group)
 		case 2:
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			leader.group.HandOver(ctx, "", "a test")
+			leader.group.HandOver(ctx, "a test")
 			cancel()
 		}
 	}
@@ -706,7 +706,7 @@ func TestALeaderThatCannotHandOverGoesOn(t *testing.T) {
 	_, err = admit(r, "k", 10) // which the other one does not get
 	require.NoError(t, err)
 	for range 2 {
-		require.Error(t, leader.group.HandOver(t.Context(), names[gone.i], "a test"))
+		require.Error(t, leader.group.HandOver(t.Context(), "a test", names[gone.i]))
 		tr.eventually("it serves", func() bool {
 			r, err := leader.group.Leading()
 			if err != nil {

@@ -2,8 +2,10 @@ package group
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -13,18 +15,21 @@ import (
 // hangs answers, and would serve nobody. Calls are served while it is asked.
 
 // HandOver makes another node lead, if this one does: it waits until nothing is on its way, so that
-// nothing has to be rebuilt. to names the node; "": any. why is for the log. If leadership is being
-// handed over already, it waits for the end of that: a node that stops must not close raft before.
-// It does nothing if no other replica votes. It returns a *NotStoredError if no replica that may
-// take over can store anything.
-func (g *Group) HandOver(ctx context.Context, to, why string) error {
+// nothing has to be rebuilt. why is for the log, to has the names of the nodes that may lead; none:
+// any. If leadership is being handed over already, it waits for the end of that: a node that stops
+// must not close raft before. It returns ErrNoHeir if none of the nodes has a replica that votes,
+// and a *NotStoredError if no replica that may take over can store anything.
+func (g *Group) HandOver(ctx context.Context, why string, to ...string) error {
 	g.handing.Lock()
 	defer g.handing.Unlock()
 	run := g.running.Load()
 	r := run.fsm.replica.Load()
-	heirs := g.heirs(run, to)
-	if !r.Leads() || len(heirs) == 0 {
+	if !r.Leads() {
 		return nil
+	}
+	heirs := g.heirs(run, to)
+	if len(heirs) == 0 {
+		return ErrNoHeir
 	}
 	heir, err := g.ask(ctx, run, r, heirs)
 	if err != nil {
@@ -36,17 +41,21 @@ func (g *Group) HandOver(ctx context.Context, to, why string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("what is on its way is not agreed on: %w", ctx.Err())
 		case <-time.After(time.Millisecond):
 		}
 	}
 	return g.transfer(run, r, heir, why)
 }
 
-// heirs returns the voters that may take over: those on a node, or on all others if that is "".
-func (g *Group) heirs(run *running, node string) (list []ReplicaID) {
+// ErrNoHeir reports that no other replica that votes may take over.
+var ErrNoHeir = errors.New("no other replica that votes may take over")
+
+// heirs returns the voters that may take over: those on some nodes, or on all others if none is
+// named.
+func (g *Group) heirs(run *running, nodes []string) (list []ReplicaID) {
 	for _, s := range serversOf(run) {
-		if s.Voter && s.ID != g.ID() && (node == "" || s.ID.Node == node) {
+		if s.Voter && s.ID != g.ID() && (len(nodes) == 0 || slices.Contains(nodes, s.ID.Node)) {
 			list = append(list, s.ID)
 		}
 	}
@@ -54,19 +63,16 @@ func (g *Group) heirs(run *running, node string) (list []ReplicaID) {
 }
 
 // NotStoredError reports that replicas have stored no entry since they were asked to.
-type NotStoredError struct {
-	Nodes  []string
-	Within time.Duration
-}
+type NotStoredError struct{ Nodes []string }
 
 func (e *NotStoredError) Error() string {
-	return fmt.Sprintf("no entry was stored by %v within %v: such a node is down or cut off, or its disk hangs",
-		e.Nodes, e.Within.Round(time.Millisecond))
+	return fmt.Sprintf("no entry was stored by %s in time: such a node is down or cut off, its disk hangs, or that of "+
+		"this node does", strings.Join(e.Nodes, ", "))
 }
 
 // ask returns the first replica that has stored an entry that is later than the call.
 func (g *Group) ask(ctx context.Context, run *running, r *Replica, heirs []ReplicaID) (ReplicaID, error) {
-	term, last, begun := run.raft.CurrentTerm(), run.raft.LastIndex(), time.Now()
+	term, last := run.raft.CurrentTerm(), run.raft.LastIndex()
 	r.beat()
 	late := time.After(g.options.Timeout)
 	for {
@@ -80,7 +86,7 @@ func (g *Group) ask(ctx context.Context, run *running, r *Replica, heirs []Repli
 		case <-late:
 		case <-ctx.Done():
 		}
-		e := NotStoredError{Within: time.Since(begun)}
+		var e NotStoredError
 		for _, id := range heirs {
 			e.Nodes = append(e.Nodes, id.Node)
 		}

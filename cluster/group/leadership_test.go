@@ -65,7 +65,7 @@ func TestLogsSayWhyLeadershipChanged(t *testing.T) {
 	first := tr.leader()
 
 	until("a node hands the group over", func() bool {
-		tr.leader().group.HandOver(context.Background(), "", "a test wants it")
+		tr.leader().group.HandOver(context.Background(), "a test wants it")
 		return said(lostLine, "handed over to [abc]: a test wants it") &&
 			said(gainedLine, "node [abc] has handed it over")
 	})

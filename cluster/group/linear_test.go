@@ -146,7 +146,7 @@ func (l *linear) disturb(round int) {
 		l.groups[leader.i].Store(leader.group)
 	case 2:
 		ctx, cancel := context.WithTimeout(l.tr.t.Context(), patience)
-		leader.group.HandOver(ctx, "", "a test")
+		leader.group.HandOver(ctx, "a test")
 		cancel()
 	}
 }

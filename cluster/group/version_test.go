@@ -57,7 +57,7 @@ func older(t *testing.T) (tr *trio, last *node) {
 	tr.startAll()
 	last = tr.nodes[2]
 	if leader := tr.leader(); leader == last {
-		require.NoError(t, leader.group.HandOver(t.Context(), "a", "a test"))
+		require.NoError(t, leader.group.HandOver(t.Context(), "a test", "a"))
 		tr.leader(last.i)
 	}
 	return tr, last

@@ -17,6 +17,7 @@ func (c *Cluster) WriteCluster(write func(name string, value any)) {
 	write("cluster_nodes_clock_off", off)
 	write("cluster_map_version", c.MapVersion)
 	write("cluster_moves_in_progress", c.Moves)
+	write("cluster_drained", digit(c.Drained))
 	why := c.Ready()
 	write("cluster_ready", digit(why == nil))
 	if why != nil {

@@ -29,6 +29,7 @@ type Cluster struct {
 
 	MapVersion uint64 // of the list of nodes and of their replicas
 	Moves      int    // groups whose replicas are being moved
+	Drained    bool   // this node leads nothing until it is started again, if others can
 }
 
 // Proxy is what this node has passed on to others, for clients of its --proxy-port.

@@ -14,7 +14,7 @@ import (
 
 func example() *Cluster {
 	return &Cluster{
-		Name: "a", Proxy: Proxy{1, 2, 3, 4, 5, 6, 7, 8},
+		Name: "a", Drained: true, Proxy: Proxy{1, 2, 3, 4, 5, 6, 7, 8},
 		Nodes: []Node{
 			{Name: "a", Address: "a:6379", Up: true, Leads: 1, Replicas: 2, Version: "1"},
 			{Name: "b", Address: "b:6379", Heard: -1, Leaving: true, ClockOff: true},
@@ -49,6 +49,7 @@ cluster_nodes_leaving:1
 cluster_nodes_clock_off:1
 cluster_map_version:0
 cluster_moves_in_progress:0
+cluster_drained:1
 cluster_ready:0
 cluster_not_ready_because:group 1 has no leader that this node hears
 cluster_groups:3

@@ -402,7 +402,18 @@ func (c *clusterParts) SharePolicies() {
 
 // HandOver implements resp.Cluster.
 func (c *clusterParts) HandOver(ctx context.Context) error {
-	return c.node.HandOverForGood(ctx, "CLUSTER FAILOVER")
+	return c.node.HandOver(ctx, "CLUSTER FAILOVER")
+}
+
+// Drain implements resp.Cluster.
+func (c *clusterParts) Drain(ctx context.Context) error {
+	err := c.node.Drain(ctx, "CLUSTER DRAIN")
+	if err != nil {
+		c.p.log.Warn("not all groups were handed over: the node goes on trying", "because", err)
+		return err
+	}
+	c.p.log.Info("this node leads no group any more, and gets none until it is started again")
+	return nil
 }
 
 // dismissed is closed when the node is no longer a member of its cluster; nil without a cluster.
@@ -424,7 +435,7 @@ func (c *clusterParts) Forget(node string) error { return c.node.Forget(node) }
 // handOver is HandOver at the end of the server.
 func (c *clusterParts) handOver(ctx context.Context) {
 	if err := c.node.Leave(ctx, "the node stops"); err != nil {
-		c.p.log.Warn("not all groups were handed over: their other nodes elect leaders", "error", err)
+		c.p.log.Warn("not all groups were handed over: their other nodes elect leaders", "groups", err)
 		return
 	}
 	c.p.log.Info("this node leads no group any more: it can stop")

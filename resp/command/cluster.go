@@ -21,6 +21,9 @@ type Cluster interface {
 	SharePolicies()
 	// HandOver hands over the groups that this node leads to other nodes.
 	HandOver(ctx context.Context) error
+	// Drain has this node lead no group until it is started again. It returns when it leads none
+	// or, when the context ends, the groups that it leads and why.
+	Drain(ctx context.Context) error
 	// Meet has the node at an address, host:port between nodes, join the cluster.
 	Meet(ctx context.Context, address string) error
 	// Forget removes a node, by its name or id, in the background.

@@ -197,7 +197,7 @@ func writeWrapped(text *strings.Builder, syntax string) {
 
 // origin returns the server that introduced the command, and its version.
 func (c *Command) origin() string {
-	if c.Group == "ratelimit" {
+	if c.Group == "ratelimit" || c.FullName() == "cluster|drain" {
 		return "rlserver " + c.Since
 	}
 	return "Redis " + c.Since

@@ -1,12 +1,9 @@
 package clustering
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
-	"time"
 
 	"rlserver/cluster/slot"
 	"rlserver/engine"
@@ -36,6 +33,14 @@ func init() {
 					Syntax:     "slot",
 					Summary: "Return the number of local keys in the specified hash " +
 						"slot", Run: inCluster(clusterCountKeys),
+				},
+				{
+					Name: "drain", Arity: 2, Flags: command.Admin | command.NoAsyncLoading | command.Stale,
+					Group: "cluster", Since: "1.0.0",
+					Complexity: "O(G) with G the groups of slots, and up to 10 seconds",
+					Summary: "Has other nodes lead all slots until this node is started again, and replies when they " +
+						"do. SIGTERM does the same",
+					Run: inCluster(clusterDrain),
 				},
 				{
 					Name: "failover", Arity: -2, Flags: command.Admin | command.NoAsyncLoading | command.Stale,
@@ -154,12 +159,9 @@ func init() {
 }
 
 const (
-	errNoCluster  = engine.Error("ERR This instance has cluster support disabled")
-	errBadSlot    = engine.Error("ERR Invalid slot")
-	errBadKeys    = engine.Error("ERR Invalid slot or number of keys")
-	handOverAfter = 10 * time.Second // CLUSTER FAILOVER gives up
-	errAlone      = engine.Error("ERR no other node has the slots of this one and could take over: CLUSTER NODES " +
-		"shows the nodes, and a node that is started with --join joins them")
+	errNoCluster = engine.Error("ERR This instance has cluster support disabled")
+	errBadSlot   = engine.Error("ERR Invalid slot")
+	errBadKeys   = engine.Error("ERR Invalid slot or number of keys")
 )
 
 func inCluster(run func(*command.Call) error) func(*command.Call) error {
@@ -381,31 +383,5 @@ func clusterGetKeys(c *command.Call) error {
 	for _, name := range names {
 		c.Reply.BulkString(name)
 	}
-	return nil
-}
-
-// clusterFailover handles CLUSTER FAILOVER: this node hands over all groups that it leads.
-func clusterFailover(c *command.Call) error {
-	if c.Args.Left() > 1 {
-		return c.WrongSubcommandArity()
-	}
-	if !c.Args.Word("FORCE") {
-		c.Args.Word("TAKEOVER")
-	}
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-	env, v := c.Env, viewOf(c)
-	if len(v.Groups) > 0 && !slices.ContainsFunc(v.Groups, func(nodes []string) bool { return len(nodes) > 1 }) {
-		return errAlone
-	}
-	c.Conn.DeferUntilUnlocked(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), handOverAfter)
-		defer cancel()
-		if err := env.Cluster.HandOver(ctx); err != nil {
-			env.Log.Warn("not all groups were handed over", "error", err)
-		}
-	})
-	c.Reply.OK()
 	return nil
 }

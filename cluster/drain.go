@@ -1,0 +1,184 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A node gives leadership away by an order: CLUSTER FAILOVER, CLUSTER DRAIN, or its end. It tells
+// the others which groups it declines, until it is started again: nothing hands them to it. It may
+// still be elected, if no other replica can: then it hands the group over again, as soon as a
+// replica that may lead has stored what it proposes.
+
+// drainInterval is between two attempts of Drain.
+const drainInterval = 20 * time.Millisecond
+
+// HandOver makes other nodes lead the groups that this one leads. It tries once. The groups are
+// declined from now on. why is for the log.
+func (n *Node) HandOver(ctx context.Context, why string) error {
+	n.decline(n.leads)
+	return n.handOver(ctx, why, true)
+}
+
+// Leave is HandOver for a node that is about to stop, with all groups.
+func (n *Node) Leave(ctx context.Context, why string) error {
+	n.leaving.Store(true)
+	n.decline(func(int) bool { return true })
+	if m := n.Map(); m != nil && len(m.Members) == 1 {
+		return nil
+	}
+	return n.handOver(ctx, why, true)
+}
+
+// Drain declines all groups, and returns when this node leads none. If the context ends before, it
+// returns a *NotHandedOverError, and the node goes on trying.
+func (n *Node) Drain(ctx context.Context, why string) error {
+	n.decline(func(int) bool { return true })
+	var last error
+	for {
+		if err := n.handOver(ctx, why, false); err != nil && (last == nil || ctx.Err() == nil) {
+			last = err
+		}
+		led := n.led()
+		if len(led) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return stillLed(led, last)
+		case <-time.After(drainInterval):
+		}
+	}
+}
+
+// decline notes which groups this node is not to be handed any more.
+func (n *Node) decline(which func(number int) bool) {
+	n.mu.Lock()
+	for number := range n.groups() {
+		if which(number) {
+			n.declined[number] = true
+		}
+	}
+	n.mu.Unlock()
+	n.tell()
+}
+
+func (n *Node) declines(number int) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.declined[number]
+}
+
+// Drained reports whether this node declines all groups.
+func (n *Node) Drained() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.declined) > 0 && len(n.declined) == len(n.groups())
+}
+
+// handOver makes other nodes lead the groups that this one leads and declines: nodes that take
+// them, and if there is none anyone, if that is allowed.
+func (n *Node) handOver(ctx context.Context, why string, anyone bool) error {
+	groups := n.groups()
+	var work sync.WaitGroup
+	errs := make([]error, len(groups))
+	for number, g := range groups {
+		if g == nil || !n.declines(number) || !g.Status().Leads {
+			continue
+		}
+		takers := n.takers(number)
+		if len(takers) == 0 && !anyone {
+			errs[number] = errNoTaker
+			continue
+		}
+		work.Go(func() { errs[number] = g.HandOver(ctx, why, takers...) })
+	}
+	work.Wait()
+	failed := &NotHandedOverError{Reasons: make(map[int]error)}
+	for number, err := range errs {
+		if err != nil {
+			failed.Reasons[number] = err
+		}
+	}
+	if len(failed.Reasons) == 0 {
+		return nil
+	}
+	return failed
+}
+
+// takers returns the other nodes that should have a replica of a group, were heard a short time ago
+// and may lead it.
+func (n *Node) takers(number int) (names []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, name := range n.Map().Replicas[number] {
+		r := n.reports[name]
+		if name != n.self.Name && n.upLocked(name) && !r.Leaving && !r.Declines[number] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// leads reports whether this node leads a group, or begins or ends to.
+func (n *Node) leads(number int) bool {
+	g := n.Group(number)
+	if g == nil {
+		return false
+	}
+	st := g.Status()
+	return st.Leads || st.Fault == nil && st.Leader == n.self.Name
+}
+
+// led returns the numbers of the groups that this node leads.
+func (n *Node) led() (numbers []int) {
+	for number := range n.groups() {
+		if n.leads(number) {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers
+}
+
+var (
+	errNoTaker = errors.New("no other node that has it is heard and may lead it: they are down, cut off, drained " +
+		"or about to stop")
+	errEnds = errors.New("what is on its way has not ended yet")
+)
+
+// NotHandedOverError reports groups that were not handed over.
+type NotHandedOverError struct{ Reasons map[int]error }
+
+// stillLed returns the error for groups that are led, with the reasons of the last attempt.
+func stillLed(led []int, last error) *NotHandedOverError {
+	e := &NotHandedOverError{Reasons: make(map[int]error)}
+	before, _ := errors.AsType[*NotHandedOverError](last)
+	for _, number := range led {
+		e.Reasons[number] = errEnds
+		if before != nil {
+			e.Reasons[number] = cmp.Or(before.Reasons[number], errEnds)
+		}
+	}
+	return e
+}
+
+// Error names the groups of each reason.
+func (e *NotHandedOverError) Error() string {
+	groups := make(map[string][]int)
+	for number, why := range e.Reasons {
+		groups[why.Error()] = append(groups[why.Error()], number)
+	}
+	var parts []string
+	for why, numbers := range groups {
+		slices.Sort(numbers)
+		parts = append(parts, fmt.Sprintf("groups %v (%s)", numbers, why))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
