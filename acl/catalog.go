@@ -11,14 +11,18 @@ type Command struct {
 	Name       string
 	Categories []string // without the @
 	Open       bool     // every user may run it: AUTH, HELLO, QUIT, RESET
+	Absent     bool     // only rules name it: it cannot be called, and In does not return it
+	Own        bool     // Redis does not have it
 }
 
 // Categories are the names of all categories, in the order of Redis. The last one, ratelimit, has
 // this server's own commands.
 var Categories = []string{
 	"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "hyperloglog", "geo", "stream",
-	"pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction", "scripting", "ratelimit",
+	"pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction", "scripting", ownCategory,
 }
+
+const ownCategory = "ratelimit"
 
 // Matcher reports whether a glob pattern, as KEYS takes it, matches the whole name.
 type Matcher func(pattern, name []byte) bool
@@ -76,11 +80,12 @@ func (c *Catalog) find(name string) int {
 	return -1
 }
 
-// In returns the names of the commands in a category, sorted. ok is false for an unknown category.
+// In returns the names of the commands in a category that can be called, sorted. ok is false for an
+// unknown category.
 func (c *Catalog) In(category string) (names []string, ok bool) {
 	set, ok := c.categories[strings.ToLower(category)]
 	for _, i := range c.order {
-		if ok && set.has(i) {
+		if ok && set.has(i) && !c.commands[i].Absent {
 			names = append(names, c.commands[i].Name)
 		}
 	}

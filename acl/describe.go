@@ -78,16 +78,18 @@ func (s *selector) describeCommands(c *Catalog) string {
 
 // bestCategory returns the category that covers the most remaining commands with the fewest
 // exceptions, or "" if every category has at least as many exceptions as commands that it covers.
-// left is the selector without the effect of the categories that are applied already.
+// left is the selector without the effect of the categories that are applied already. Own commands
+// count for the category of their own alone, the last one, so that the text is as in Redis.
 func (s *selector) bestCategory(c *Catalog, left *selector, applied map[string]bool) (best string) {
 	fewest, most := len(c.commands)+1, 0
 	for _, name := range Categories {
-		if applied[name] {
+		own := name == ownCategory
+		if applied[name] || own && best != "" {
 			continue
 		}
 		same, different := 0, 0
 		for i := range c.commands {
-			if c.categories[name].has(i) {
+			if c.commands[i].Own == own && c.categories[name].has(i) {
 				if left.commands.has(i) != s.future {
 					same++
 				} else {

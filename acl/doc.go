@@ -27,7 +27,8 @@
 // Rules are applied in order to a copy of the user, so that an error changes nothing. A rule for a
 // command with subcommands applies to all of them. User.Describe returns rules that create an equal
 // user. It uses the algorithm of Redis: first the best fitting categories, then single commands for
-// the exceptions. For commands of Redis the text is the same as in Redis.
+// the exceptions. For commands of Redis the text is the same as in Redis. So the catalog also has
+// the commands that only Redis has: they cannot be called, and no list shows them.
 //
 // A file of users that the server has written gives the same users when it is read. So names,
 // patterns and first arguments have no white space, no rule in a selector ends with a parenthesis,

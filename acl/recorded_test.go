@@ -16,10 +16,10 @@ import (
 	"rlserver/resp/glob"
 )
 
-// The files of testdata are recorded from Redis 7.0.15: its commands with their categories and
-// flags, and random rules with what ACL SETUSER, LIST and DRYRUN reply to them.
+// These files are recorded from Redis 7.0.15: its commands with their categories and flags, and
+// random rules with what ACL SETUSER, LIST and DRYRUN reply to them.
 const (
-	commandsFile = "testdata/commands.txt"
+	commandsFile = "redis_commands.txt"
 	rulesFile    = "testdata/rules.txt"
 )
 
@@ -29,16 +29,7 @@ func matchGlob(text, name []byte) bool {
 }
 
 // redisCatalog returns the commands of Redis.
-func redisCatalog(t *testing.T) *Catalog {
-	text, err := os.ReadFile(commandsFile)
-	require.NoError(t, err)
-	var list []Command
-	for line := range strings.Lines(string(text)) {
-		words := strings.Fields(line)
-		list = append(list, Command{Name: words[0], Categories: words[1:], Open: slices.Contains(words, "no_auth")})
-	}
-	return NewCatalog(list, matchGlob)
-}
+func redisCatalog() *Catalog { return NewCatalog(redisCommands(), matchGlob) }
 
 // dryRuns are the calls that are checked for each recorded user.
 var dryRuns = []string{
@@ -102,7 +93,7 @@ func TestRulesMatchRedis(t *testing.T) {
 	require.NoError(t, err)
 	var settings Settings
 	settings.Init()
-	users := NewUsers(redisCatalog(t), &settings)
+	users := NewUsers(redisCatalog(), &settings)
 	steps := 0
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
@@ -124,7 +115,7 @@ func TestRulesMatchRedis(t *testing.T) {
 	require.Greater(t, steps, 200)
 }
 
-// TestRecordRules rewrites the files of testdata, using a Redis 7.0.15 at the address ACL_RECORD.
+// TestRecordRules rewrites the recorded files, using a Redis 7.0.15 at the address ACL_RECORD.
 func TestRecordRules(t *testing.T) {
 	addr := os.Getenv("ACL_RECORD")
 	if addr == "" {
@@ -199,11 +190,12 @@ func (r *recorder) commands() {
 	for _, v := range r.do("COMMAND").([]any) {
 		add(v)
 	}
+	slices.Sort(lines)
 	require.NoError(r.t, os.WriteFile(commandsFile, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
 }
 
 func (r *recorder) rules(steps int) {
-	c, text := redisCatalog(r.t), strings.Builder{}
+	c, text := redisCatalog(), strings.Builder{}
 	words, rng := ruleWords(), newRand()
 	for i := range steps {
 		name := fmt.Sprintf("u%d", i%7)

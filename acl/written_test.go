@@ -62,7 +62,7 @@ func randomUsers(t *testing.T, r *rand.Rand) *Users {
 	var settings Settings
 	settings.Init()
 	settings.AllChannels.Store(int64(r.IntN(2)))
-	users := NewUsers(redisCatalog(t), &settings)
+	users := NewUsers(redisCatalog(), &settings)
 	for range 60 {
 		var rules []string
 		for range 1 + r.IntN(3) {
@@ -103,7 +103,7 @@ func TestLinesOfUsersAreShortEnoughToBeReadBack(t *testing.T) {
 		var settings Settings
 		settings.Init()
 		settings.MaxUserSize.Store(16 << 10)
-		users := NewUsers(redisCatalog(t), &settings)
+		users := NewUsers(redisCatalog(), &settings)
 		var err error
 		for i := 0; err == nil; i++ {
 			err = users.Set("ann", []string{fmt.Sprintf(rule, i)})
@@ -121,7 +121,7 @@ func TestLinesOfUsersAreShortEnoughToBeReadBack(t *testing.T) {
 func TestRulesThatCannotBeWrittenAreRefused(t *testing.T) {
 	var settings Settings
 	settings.Init()
-	users := NewUsers(redisCatalog(t), &settings)
+	users := NewUsers(redisCatalog(), &settings)
 	for _, rule := range []string{
 		"+sort|a b", "+get|a\nuser evil on nopass ~* &* +@all", "+get|) ~* +@all", "+get|a\x00", "+get|a\rb",
 		"(~a) ~b)", "(~a ~b) )", "(+get|a) )",

@@ -9,8 +9,9 @@ import (
 	"rlserver/resp/glob"
 )
 
-// AccessCatalog returns the commands for access rules. Its indexes are those of Command.Index.
-// Subcommands that rules take as first arguments have no name in it.
+// AccessCatalog returns the commands for access rules. Its indexes are those of Command.Index; the
+// commands that only Redis has follow. Subcommands that rules take as first arguments have no name
+// in it.
 var AccessCatalog = sync.OnceValue(func() *acl.Catalog {
 	list := make([]acl.Command, Count)
 	for _, c := range Table {
@@ -23,7 +24,7 @@ var AccessCatalog = sync.OnceValue(func() *acl.Catalog {
 			}
 		}
 	}
-	return acl.NewCatalog(list, func(text, name []byte) bool {
+	return acl.NewCatalog(acl.WithRedis(list), func(text, name []byte) bool {
 		pattern := glob.New(text, false)
 		return pattern.Match(name)
 	})
