@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -91,13 +92,30 @@ func (f *fleet) rollBack() {
 	for _, other := range f.others(knows) {
 		f.network.Set(knows.host, other.host, network.Link{Delay: 250 * time.Millisecond})
 	}
+	said := strings.Count(old.log.String(), setBack)
 	old.start()
-	f.healthy(30 * time.Second)
+	refused := func() bool { return strings.Count(old.log.String(), setBack) > said }
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if refused() || f.unhealthy(f.nodes) == nil {
+			break
+		}
+	}
 	f.network.Heal()
+	b.call(knows.host, clustertest.Hit)
+	if refused() {
+		old.end(syscall.SIGTERM)
+		old.empty() // as its log says
+		old.start()
+	} else {
+		f.note("a directory that was rolled back was not refused while the node that knows was late")
+	}
 	b.call(f.leader().host, clustertest.Hit)
 	b.release()
 	f.whole()
 }
+
+// setBack is what a node logs that is refused as its directory is older than what others have seen.
+const setBack = "refuses this one"
 
 // healthyBut waits until the other nodes serve.
 func (f *fleet) healthyBut(n *node, patience time.Duration) {
