@@ -6,7 +6,8 @@ import (
 )
 
 // The nodes that the map names first should lead, so that the work is spread. A leader hands a
-// group over to that node when it has stored what the leader proposes for a while.
+// group over to that node when it has stored what the leader proposes for a while, unless its disk
+// is much slower.
 
 const (
 	// defaultBalanceInterval is between two groups that are handed over.
@@ -19,19 +20,16 @@ const (
 // balance hands groups over until the context ends.
 func (n *Node) balance(ctx context.Context) {
 	n.every(ctx, n.options.balanceInterval, func() {
+		n.checkTimeout()
 		within, cancel := context.WithTimeout(ctx, 2*n.options.Timeout)
 		defer cancel()
 		if err := n.handOver(within, "the node was elected again after an order", false); err != nil {
 			n.sayOften("this node leads groups that it was told to hand over", "because", err)
 		}
-		number, to := n.misplaced()
-		if to == "" {
-			return
-		}
-		if err := n.Group(number).HandOver(within, "it should lead the group", to); err != nil {
-			n.log.Debug("a group was not handed over", "group", number, "to", to, "error", err)
-		} else {
-			n.log.Info("handed a group over to the node that should lead it", "group", number, "to", to)
+		if number, to := n.yield(time.Now()); to != "" {
+			n.give(within, number, to, "its disk is much faster")
+		} else if number, to := n.misplaced(); to != "" {
+			n.give(within, number, to, "it should lead the group")
 		}
 	})
 }
@@ -68,11 +66,7 @@ func (n *Node) misplaced() (number int, to string) {
 		if !st.Leads || !settled(names, st.Members) || n.lostOne(number, st.Members) {
 			continue
 		}
-		id, up := n.replicaOn(number, names[0])
-		n.mu.Lock()
-		should := n.reports[names[0]]
-		n.mu.Unlock()
-		if up && !should.Leaving && !should.Declines[number] && g.KeptUp(id) > balanceAfter*n.options.balanceInterval {
+		if n.mayLead(number, names[0]) && !stays(n.syncTimes.median(), n.syncTime(names[0])) {
 			return number, names[0]
 		}
 	}

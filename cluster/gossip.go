@@ -103,8 +103,10 @@ func (n *Node) talk(ctx context.Context, name string) {
 	defer p.close()
 	n.rounds(ctx, min(2*n.options.roundInterval, n.options.Wanted/4), func() {
 		var theirs Report
-		switch err := p.call("Exchange", n.report(name), &theirs, n.exchangeTimeout(name)); {
+		own, begun := n.report(name), time.Now()
+		switch err := p.call("Exchange", own, &theirs, n.exchangeTimeout(name)); {
 		case err == nil:
+			n.timed(name, time.Since(begun))
 			n.heard(theirs)
 		case errors.Is(err, mux.ErrOtherVersion):
 			n.sayOften("a node cannot take part: "+err.Error(), "name", name)
@@ -125,6 +127,7 @@ type Report struct {
 	Leaving    bool           // the node is about to stop: it should not lead
 	Declines   map[int]bool   // groups that it should not be handed
 	Clock      int64          // its system clock, Unix µs
+	SyncTime   time.Duration  // that its disk takes to sync entries, 0 if that is not known
 	Leads      map[int]uint64 // terms, by group
 	Last       map[int]uint64 // the ends of the logs of these groups
 	Members    map[int][]group.Server
@@ -171,6 +174,7 @@ func (n *Node) report(to string) Report {
 		Wanted: n.wanted.Say(to, time.Now()),
 	}
 	r.Clock, _ = n.options.Clock.Read()
+	r.SyncTime = n.syncTimes.median()
 	n.mu.Lock()
 	n.orders++
 	r.Order, r.Start, r.Starts, r.History = n.orders, n.nonce, n.starts, n.history

@@ -153,6 +153,13 @@ type Node struct {
 
 	trusted atomic.Pointer[map[string]bool] // whose replicas are spoken with; nil: nobody's
 
+	syncTimes latest             // of the disk of this node
+	trips     map[string]*latest // round trips to other nodes, by name; under mu
+	// of the goroutine that balances
+	slow     int               // at how many intervals in a row another disk was much faster
+	yielded  map[int]time.Time // when groups were handed to a faster disk
+	warnedOf time.Duration     // the --cluster-timeout that the log says is needed; 0: none
+
 	quit context.CancelFunc
 	work sync.WaitGroup
 }
@@ -198,6 +205,7 @@ func Open(o Options) (*Node, error) {
 		saveSeen: make(chan struct{}, 1), accepted: make(map[string]bool),
 		offsets: make(map[string]int64), off: make(map[string]bool),
 		ready: make(chan struct{}), out: make(chan struct{}),
+		trips: make(map[string]*latest), yielded: make(map[int]time.Time),
 		declined: make(map[int]bool), said: make(map[string]time.Time), news: make(chan struct{}),
 	}
 	n.leave = sync.OnceFunc(func() { close(n.out) })

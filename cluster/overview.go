@@ -16,6 +16,7 @@ func (n *Node) Overview(within time.Duration, addressOf func(*Member) string) *o
 	if m == nil {
 		return c
 	}
+	c.Timeout, c.NeededTimeout = n.options.Timeout, n.NeededTimeout()
 	c.MapVersion, c.Moves, c.Drained = m.Version, n.Moves(), n.Drained()
 	for number, names := range m.Replicas {
 		o := n.overviewOf(number, names, m.Groups())
@@ -27,6 +28,7 @@ func (n *Node) Overview(within time.Duration, addressOf func(*Member) string) *o
 		node := overview.Node{
 			Name: member.Name, ID: member.ID, Address: addressOf(member), Version: member.Version, Heard: -1,
 			Leaving: member.Leaving, ClockOff: n.ClockOff(member.Name),
+			RoundTrip: n.roundTrip(member.Name), SyncTime: n.syncTime(member.Name),
 		}
 		if member.Name == n.self.Name {
 			node.Heard, node.Up = 0, true

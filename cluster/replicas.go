@@ -115,7 +115,7 @@ func (n *Node) groupOptions(number int, instance uint64) group.Options {
 		Dir:  filepath.Join(n.options.Dir, folder(groupPrefix, number)),
 		Sync: n.syncs.Load(), Timeout: n.options.Timeout, Patience: n.options.Patience,
 		Engine: n.options.Engine, Clock: n.options.Clock, Log: n.log, Begun: n.options.Begun,
-		ObserveSync: n.options.ObserveSync, ObserveSnapshot: n.options.ObserveSnapshot,
+		ObserveSync: n.observeSync, ObserveSnapshot: n.options.ObserveSnapshot,
 		LongCall: n.options.LongCall, Disk: n.options.disk,
 		AskTime: func(log int64, still func() bool) (int64, bool) {
 			return n.askTime(number, log, still), true

@@ -15,6 +15,8 @@ func (c *Cluster) WriteCluster(write func(name string, value any)) {
 	write("cluster_nodes_up", up)
 	write("cluster_nodes_leaving", leaving)
 	write("cluster_nodes_clock_off", off)
+	write("cluster_timeout_ms", c.Timeout.Milliseconds())
+	write("cluster_timeout_needed_ms", c.NeededTimeout.Milliseconds())
 	write("cluster_map_version", c.MapVersion)
 	write("cluster_moves_in_progress", c.Moves)
 	write("cluster_drained", digit(c.Drained))
@@ -56,8 +58,9 @@ func (c *Cluster) WriteCluster(write func(name string, value any)) {
 			heard = n.Heard.Milliseconds()
 		}
 		write(fmt.Sprint("node", i), fmt.Sprintf("name=%s,address=%s,up=%d,leaving=%d,heard_ms=%d,leads=%d,"+
-			"replicas=%d,clock_off=%d,version=%s", n.Name, n.Address, digit(n.Up), digit(n.Leaving), heard, n.Leads,
-			n.Replicas, digit(n.ClockOff), n.Version))
+			"replicas=%d,clock_off=%d,round_trip_us=%d,sync_us=%d,version=%s", n.Name, n.Address, digit(n.Up),
+			digit(n.Leaving), heard, n.Leads, n.Replicas, digit(n.ClockOff), n.RoundTrip.Microseconds(),
+			n.SyncTime.Microseconds(), n.Version))
 	}
 }
 

@@ -30,6 +30,9 @@ type Cluster struct {
 	MapVersion uint64 // of the list of nodes and of their replicas
 	Moves      int    // groups whose replicas are being moved
 	Drained    bool   // this node leads nothing until it is started again, if others can
+
+	Timeout       time.Duration // --cluster-timeout
+	NeededTimeout time.Duration // what round trips and this node's disk need, 0: not known yet
 }
 
 // Proxy is what this node has passed on to others, for clients of its --proxy-port.
@@ -53,8 +56,10 @@ type Node struct {
 	Up       bool          // it is this node, or was heard a short time ago
 	Heard    time.Duration // how long ago; negative: it was not heard since the start
 	ClockOff bool          // its system clock is wrong, and not followed
-	Leads    int           // groups
-	Replicas int           // of groups
+	// how long a message there and back takes, and a sync of its disk; 0: it is not known
+	RoundTrip, SyncTime time.Duration
+	Leads               int // groups
+	Replicas            int // of groups
 }
 
 // Group is a group of slots.

@@ -47,6 +47,8 @@ cluster_nodes:2
 cluster_nodes_up:1
 cluster_nodes_leaving:1
 cluster_nodes_clock_off:1
+cluster_timeout_ms:0
+cluster_timeout_needed_ms:0
 cluster_map_version:0
 cluster_moves_in_progress:0
 cluster_drained:1
@@ -78,8 +80,8 @@ proxy_calls_again:5
 proxy_calls_unknown:6
 proxy_calls_failed:7
 proxy_link_waits:8
-node0:name=a,address=a:6379,up=1,leaving=0,heard_ms=0,leads=1,replicas=2,clock_off=0,version=1
-node1:name=b,address=b:6379,up=0,leaving=1,heard_ms=-1,leads=0,replicas=0,clock_off=1,version=
+node0:name=a,address=a:6379,up=1,leaving=0,heard_ms=0,leads=1,replicas=2,clock_off=0,round_trip_us=0,sync_us=0,version=1
+node1:name=b,address=b:6379,up=0,leaving=1,heard_ms=-1,leads=0,replicas=0,clock_off=1,round_trip_us=0,sync_us=0,version=
 `, b.String())
 	b.Reset()
 	c.WriteReplication(write)
