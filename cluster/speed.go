@@ -98,8 +98,11 @@ func (n *Node) syncTime(name string) time.Duration {
 // begins makes its connections, which take four round trips, and is elected and heard with them.
 // The answer to a message, with the sync of its entries, has a quarter of the timeout.
 func neededTimeout(trip, sync time.Duration) time.Duration {
-	const step = 100 * time.Millisecond
-	return (10*trip + 4*sync + step - 1) / step * step
+	const step = 100 * time.Millisecond // a round trip of 100 ms is measured as 101 ms
+	if needed := 10*trip + 4*sync; needed > 0 {
+		return max(step, needed.Round(step))
+	}
+	return 0
 }
 
 // NeededTimeout returns the Options.Timeout that the round trips to the others and the disk of this

@@ -136,7 +136,9 @@ func TestGroupsAreHandedToAFasterDiskNowAndThen(t *testing.T) {
 func TestTheNeededTimeoutIsMeasured(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, time.Second, neededTimeout(100*time.Millisecond, 0))
-	assert.Equal(t, 1100*time.Millisecond, neededTimeout(100*time.Millisecond, time.Millisecond))
+	assert.Equal(t, time.Second, neededTimeout(101*time.Millisecond, time.Millisecond), "the table has this one")
+	assert.Equal(t, 100*time.Millisecond, neededTimeout(time.Millisecond, 0))
+	assert.Zero(t, neededTimeout(0, 0), "it is not known")
 	assert.Equal(t, 2*time.Second, neededTimeout(200*time.Millisecond, 0))
 	assert.Equal(t, 2*time.Second, neededTimeout(0, 500*time.Millisecond))
 
