@@ -32,8 +32,6 @@ var fixed = algorithm{
 // of the call.
 func otherWindow(k Key, c *object.Fixed) error {
 	window := c.Count()
-	return Error(
-		fmt.Sprintf("ERR key '%.128s' counts in another window until %s: give each window of RL.FIXED a key of its own",
-			k.Name, time.UnixMilli(window.End()).UTC().Format("2006-01-02T15:04:05.000Z")),
-	)
+	const text = "ERR key '%.128s' counts in another window until %s: give each window of RL.FIXED a key of its own"
+	return Error(fmt.Sprintf(text, k.Name, time.UnixMilli(window.End()).UTC().Format("2006-01-02T15:04:05.000Z")))
 }

@@ -65,10 +65,7 @@ func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.D
 
 // decideSlide decides a call, and sets tx.log to the log of the object.
 func (tx *Tx) decideSlide(
-	o object.Object,
-	rules []limit.Window,
-	cost int64,
-	id []byte,
+	o object.Object, rules []limit.Window, cost int64, id []byte,
 ) (d limit.Decision, repeated bool) {
 	tx.log = logIn(o)
 	if id != nil && tx.log.set != nil {
@@ -94,16 +91,8 @@ func (tx *Tx) recordSlide(k Key, o object.Object, id []byte, trim int, cost, exp
 // recordHits drops the lapsed hits, adds new ones and sets the deadline, in one effect.
 func (tx *Tx) recordHits(k Key, o object.Object, trim int, n, expireAt int64) object.Object {
 	seq := tx.e.shardOf(k).seq.next(logIn(o).set, tx.now, uint64(n))
-	return tx.apply(
-		o,
-		&effect.Effect{
-			Kind:     effect.AddHits,
-			Key:      k,
-			Lo:       trim,
-			Hits:     effect.Hits{At: tx.now, Seq: seq, N: n},
-			ExpireAt: expireAt,
-		},
-	)
+	hits := effect.Hits{At: tx.now, Seq: seq, N: n}
+	return tx.apply(o, &effect.Effect{Kind: effect.AddHits, Key: k, Lo: trim, Hits: hits, ExpireAt: expireAt})
 }
 
 func (tx *Tx) recordHitsAs(k Key, o object.Object, id []byte, trim int, n, expireAt int64) object.Object {

@@ -23,14 +23,8 @@ func (e *Engine) Apply(now int64, effects []effect.Effect) error {
 		f := effects[i]
 		f.Key, f.To = e.Key(f.Key.Name), e.Key(f.To.Name)
 		if !e.has(f.DB) || !e.has(f.ToDB) {
-			return fmt.Errorf(
-				"effect of kind %d on %.64q is about databases %d and %d of %d",
-				f.Kind,
-				f.Key.Name,
-				f.DB,
-				f.ToDB,
-				e.databases,
-			)
+			return fmt.Errorf("effect of kind %d on %.64q is about databases %d and %d of %d",
+				f.Kind, f.Key.Name, f.DB, f.ToDB, e.databases)
 		}
 		var o object.Object
 		if f.Kind.ChangesKey() {

@@ -12,8 +12,8 @@ const (
 	sweepRound      = time.Second            // a pass over all keys, if backgroundShare suffices
 )
 
-// BackgroundOptions are the options of a Background. All are required, and are called from its
-// goroutine.
+// BackgroundOptions are the options of a Background. All are required. Refused is called from any
+// goroutine, also under locks of shards; the others from that of the Background.
 type BackgroundOptions struct {
 	Now     func() int64 // the time, in Unix ms
 	Expire  func() bool  // reports whether expired keys are to be deleted now
@@ -21,8 +21,9 @@ type BackgroundOptions struct {
 }
 
 // Background deletes expired keys that no call looks up, and evicts keys while they take more
-// memory than the budget. Calls evict only before they take more memory, and only for themselves.
-// It pauses while changes are refused, because its effects would then stay in memory.
+// memory than the budget. While it runs, lookups delete the expired keys that they meet. Calls
+// evict only before they take more memory, and only for themselves. It pauses while changes are
+// refused, because its effects would then stay in memory.
 type Background struct {
 	engine  *Engine
 	options BackgroundOptions
@@ -40,13 +41,17 @@ func (e *Engine) StartBackground(o BackgroundOptions) *Background {
 		engine: e, options: o, sweeper: e.NewSweeper(), tx: e.NewTx(),
 		quit: make(chan struct{}), done: make(chan struct{}),
 	}
+	e.background.Store(&b.options)
 	go b.run()
 	return b
 }
 
 // Stop ends the work. It returns when the step in progress has ended, and may be called again.
 func (b *Background) Stop() {
-	b.stop.Do(func() { close(b.quit) })
+	b.stop.Do(func() {
+		b.engine.background.CompareAndSwap(&b.options, nil)
+		close(b.quit)
+	})
 	<-b.done
 }
 

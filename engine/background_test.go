@@ -4,12 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"rlserver/engine/effect"
+	"rlserver/engine/object"
 )
 
 // background is an engine with a Background and the options that the Background calls.
@@ -154,5 +158,81 @@ func TestWorkInTurnsSleepsBetweenTurns(t *testing.T) {
 			return steps < 7
 		})
 		assert.Equal(t, 7, steps, "it ends when a step reports that there are no more")
+	})
+}
+
+// With active expiry off, as in Redis.
+func TestLookupsDeleteExpiredKeys(t *testing.T) {
+	for name, read := range map[string]func(tx *Tx, k Key){
+		"Get":    func(tx *Tx, k Key) { tx.Get(k) },
+		"Exists": func(tx *Tx, k Key) { tx.Exists(k) },
+		"other database": func(tx *Tx, k Key) {
+			tx.db = 1
+			tx.find(0, k)
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := startBackground()
+			defer b.Stop()
+			b.expire.Store(false)
+			var journal recorder
+			b.journal = &journal
+			b.fill(0, 1, time.Second)
+			time.Sleep(time.Minute)
+			tx, k := b.NewTx(), b.Key([]byte("1s:0"))
+			lookUp := func() {
+				tx.Begin(time.Now().UnixMilli(), 0, []Key{k}, false)
+				read(tx, k)
+				tx.End()
+			}
+
+			full := errors.New("the disk is full")
+			b.refused.Store(&full)
+			lookUp()
+			assert.Equal(t, 1, b.size(), "%s while changes are refused", name)
+			b.refused.Store(nil)
+			tx.DryRun(lookUp)
+			assert.Equal(t, 1, b.size(), "%s in a dry run", name)
+
+			lookUp()
+			assert.Zero(t, b.size(), name)
+			assert.EqualValues(t, 1, b.Stats().Expired, name)
+			assert.Zero(t, tx.Applied(), "%s: the call itself has changed nothing", name)
+			last := journal.calls[len(journal.calls)-1]
+			assert.Equal(t, []effect.Kind{effect.Delete}, []effect.Kind{last[0].Kind}, name)
+
+			b.fill(0, 1, time.Second)
+			time.Sleep(time.Minute)
+			b.Stop()
+			lookUp()
+			assert.Equal(t, 1, b.size(), "%s of one that does not lead", name)
+		})
+	}
+}
+
+func TestScanAndRandomKeyDeleteExpiredKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := startBackground()
+		defer b.Stop()
+		b.expire.Store(false)
+		b.fill(1, 1000, time.Second)
+		b.fill(1, 1, time.Hour)
+		time.Sleep(time.Minute)
+		tx, seen := b.NewTx(), 0
+		for cursor := tx.Scan(time.Now().UnixMilli(), 1, 0, 10, func([]byte, object.Type) { seen++ }); cursor != 0; {
+			cursor = tx.Scan(time.Now().UnixMilli(), 1, cursor, 10, func([]byte, object.Type) { seen++ })
+		}
+		assert.Equal(t, 1, seen)
+		assert.Equal(t, 1, b.size())
+
+		b.fill(0, 1000, time.Second)
+		time.Sleep(time.Minute)
+		tx.BeginAll(time.Now().UnixMilli(), 0, false)
+		for range 1000 {
+			_, ok := tx.RandomKey(rand.New(rand.NewPCG(1, 2)))
+			assert.False(t, ok)
+		}
+		assert.Zero(t, tx.Size())
+		tx.End()
 	})
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"rlserver/bitmap"
-	"rlserver/engine/effect"
 	"rlserver/engine/object"
 )
 
@@ -38,7 +37,7 @@ func (tx *Tx) SetBit(k Key, offset int64, on bool) (was bool, err error) {
 	if on {
 		b |= 0x80 >> (offset & 7)
 	}
-	tx.apply(o, &effect.Effect{Kind: effect.Splice, Key: k, Lo: at, Value: single(b)})
+	tx.splice(k, o, at, single(b))
 	return was, nil
 }
 
@@ -70,7 +69,7 @@ func (tx *Tx) MayStretch(k Key, length int64) error {
 func (tx *Tx) Stretch(k Key, length int64) error {
 	o, value, err := tx.stretchable(k, length)
 	if err == nil && (o == nil || int64(len(value)) < length) {
-		tx.apply(o, &effect.Effect{Kind: effect.Splice, Key: k, Lo: int(length) - 1, Value: single(0)})
+		tx.splice(k, o, int(length)-1, single(0))
 	}
 	return err
 }
@@ -89,7 +88,7 @@ func (tx *Tx) ChangeBits(k Key, c bitmap.Change) (old, now int64, ok bool, err e
 	}
 	old = c.In(value)
 	if now, ok = c.Result(old); ok && now != old {
-		tx.apply(o, &effect.Effect{Kind: effect.Splice, Key: k, Lo: int(c.Offset >> 3), Value: c.With(value, now)})
+		tx.splice(k, o, int(c.Offset>>3), c.With(value, now))
 	}
 	return old, now, ok, nil
 }

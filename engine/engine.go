@@ -60,6 +60,8 @@ type Engine struct {
 
 	turn atomic.Uint64 // the shard that evicts next, modulo their number
 
+	background atomic.Pointer[BackgroundOptions] // of the background work; nil: there is none
+
 	// the one being taken; set and cleared under all locks, so any one of them suffices to read it
 	snapshot *Snapshot
 }
@@ -194,13 +196,10 @@ const (
 	ErrSameObject     = Error("ERR source and destination objects are the same")
 	ErrStringTooLong  = Error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
 	ErrOutOfMemory    = Error("OOM command not allowed when used memory > 'maxmemory'.")
-	ErrTooManyHits    = Error(
-		"ERR COST must be at most 1000000 for a sliding window, which keeps a member per hit: use RL.TOKEN or " +
-			"RL.FIXED for larger costs",
-	)
-	ErrManyHits = Error(
-		"ERR COST times the number of sliding windows' keys must be at most 1000000: each keeps a member per hit",
-	)
+	ErrTooManyHits    = Error("ERR COST must be at most 1000000 for a sliding window, which keeps a member per hit: " +
+		"use RL.TOKEN or RL.FIXED for larger costs")
+	ErrManyHits = Error("ERR COST times the number of sliding windows' keys must be at most 1000000: each keeps a " +
+		"member per hit")
 	ErrNoIDs = Error("ERR ID goes with a sliding window: no other limiter knows its hits by name")
 )
 

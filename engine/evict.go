@@ -215,9 +215,7 @@ func (v *evictor) visit(sh *shard, o object.Object) {
 // the call, nil if it is missing; fresh: the object is new. In a dry run a denial is not counted,
 // but sets the pressure, because the waiter needs the key to stay. A policy in SHADOW denies
 // nothing.
-func (tx *Tx) note(
-	k Key, by *rule.Rule, o object.Object, fresh bool, cost int64, d *limit.Decision, shadow bool,
-) {
+func (tx *Tx) note(k Key, by *rule.Rule, o object.Object, fresh bool, cost int64, d *limit.Decision, shadow bool) {
 	if tx.dryRun && d.Allowed {
 		return
 	}

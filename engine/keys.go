@@ -151,8 +151,8 @@ func (tx *Tx) Idle(k Key) (seconds int64, ok bool) {
 }
 
 // Encoding returns the reply of OBJECT ENCODING: how Redis would encode the value, judging by its
-// content alone and not by its history. It is "packed" for types that Redis lacks. ok is false for
-// a missing key. The lookup does not count as an access.
+// content and, for strings, by whether a part was written. It is "packed" for types that Redis
+// lacks. ok is false for a missing key. The lookup does not count as an access.
 func (tx *Tx) Encoding(k Key, p object.Packing) (word string, ok bool) {
 	o := tx.peek(k)
 	if o == nil {
@@ -226,14 +226,9 @@ func (tx *Tx) Scan(now int64, db int, cursor uint64, count int, visit func(name 
 }
 
 // scanShard appends about count keys of a shard, from the position on, to found. Expired keys count
-// as seen but are not appended.
+// as seen but are deleted instead.
 func (tx *Tx) scanShard(
-	sh *shard,
-	now int64,
-	db int,
-	position uint64,
-	count int,
-	found *[]scanned,
+	sh *shard, now int64, db int, position uint64, count int, found *[]scanned,
 ) (next uint64, seen int) {
 	if len(tx.locked) == 0 {
 		tx.locked = append(tx.locked, sh)
@@ -244,12 +239,18 @@ func (tx *Tx) scanShard(
 	if keys == nil {
 		return 0, 0
 	}
+	var expired []object.Object
 	next = keys.Scan(position, count, func(o object.Object) {
 		seen++
-		if h := o.Head(); !h.Expired(tx.now) {
+		if h := o.Head(); h.Expired(tx.now) {
+			expired = append(expired, o)
+		} else {
 			*found = append(*found, scanned{h.Name, o.Kind()})
 		}
 	})
+	for _, o := range expired {
+		tx.lapse(db, tx.e.Key(object.BytesOf(o.Head().Name)), o)
+	}
 	return next, seen
 }
 
@@ -280,14 +281,16 @@ const randomTries = 100
 // Each key has the same probability, unless nearly all keys have expired: then it returns the first
 // live one.
 func (tx *Tx) RandomKey(r *rand.Rand) (name []byte, ok bool) {
-	total := tx.Size()
-	if total == 0 {
-		return nil, false
-	}
 	for range randomTries {
-		if h := tx.nth(r.IntN(total), r).Head(); !h.Expired(tx.now) {
-			return object.BytesOf(h.Name), true
+		total := tx.Size()
+		if total == 0 {
+			return nil, false
 		}
+		o := tx.nth(r.IntN(total), r)
+		if name = object.BytesOf(o.Head().Name); !o.Head().Expired(tx.now) {
+			return name, true
+		}
+		tx.lapse(tx.db, tx.e.Key(name), o)
 	}
 	for name := range tx.Keys() {
 		return name, true

@@ -161,12 +161,8 @@ func (tx *Tx) findParts(limits []Limit) error {
 		a := l.algorithm()
 		if p := tx.partOf(l.Key); p != nil {
 			if a.id != namesHits || p.limit.algorithm() != a {
-				return Error(
-					fmt.Sprintf(
-						"ERR key '%.128s' is in more than one rule: only those of SLIDE may share a key",
-						l.Key.Name,
-					),
-				)
+				const format = "ERR key '%.128s' is in more than one rule: only those of SLIDE may share a key"
+				return Error(fmt.Sprintf(format, l.Key.Name))
 			}
 			p.several = true
 			continue

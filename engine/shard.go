@@ -91,9 +91,8 @@ func (sh *shard) insert(db int, hash uint64, o object.Object) {
 	o.Touch(sh.e.memory.stamp(sh, o, true))
 	s := &sh.dbs[db]
 	if s.keys == nil {
-		s.keys = dict.New(
-			func(o object.Object) uint64 { return sh.e.place(sh.e.hasher.Sum(object.BytesOf(o.Head().Name))) },
-		)
+		hash := func(o object.Object) uint64 { return sh.e.place(sh.e.hasher.Sum(object.BytesOf(o.Head().Name))) }
+		s.keys = dict.New(hash)
 	}
 	s.keys.Insert(sh.e.place(hash), o)
 	sh.counts.note(db)

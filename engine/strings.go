@@ -69,7 +69,7 @@ func (tx *Tx) Set(k Key, value []byte, m SetMode) bool {
 func (tx *Tx) set(k Key, o object.Object, value []byte, expireAt int64) {
 	s, _ := o.(*object.String)
 	switch {
-	case s == nil || s.ExpireAt != expireAt || len(s.Value) != len(value):
+	case s == nil || s.ExpireAt != expireAt || len(s.Value) != len(value) || s.Raw:
 		tx.apply(o, &effect.Effect{Kind: effect.String, Key: k, Value: value, ExpireAt: expireAt})
 	case !bytes.Equal(s.Value, value):
 		tx.apply(o, &effect.Effect{Kind: effect.Splice, Key: k, Value: value})
@@ -90,8 +90,13 @@ func (tx *Tx) Append(k Key, added []byte) (length int, err error) {
 	if tooLong(int64(length), added) {
 		return 0, ErrStringTooLong
 	}
-	if s == nil || len(added) > 0 {
-		tx.apply(o, &effect.Effect{Kind: effect.Splice, Key: k, Lo: length, Value: added})
+	switch {
+	case s == nil:
+		tx.set(k, nil, added, 0)
+	case len(added) > 0:
+		tx.splice(k, o, length, added)
+	default:
+		s.Raw = true
 	}
 	return length + len(added), nil
 }
@@ -118,8 +123,14 @@ func (tx *Tx) SetRange(k Key, offset int64, value []byte) (length int, err error
 	if !tx.e.RoomFor(offset - int64(length)) {
 		return 0, ErrOutOfMemory
 	}
-	tx.apply(o, &effect.Effect{Kind: effect.Splice, Key: k, Lo: int(offset), Value: value})
+	tx.splice(k, o, int(offset), value)
 	return max(length, int(offset)+len(value)), nil
+}
+
+// splice overwrites the bytes of a string from an offset on, and makes it raw, as in Redis.
+func (tx *Tx) splice(k Key, o object.Object, at int, value []byte) {
+	o = tx.apply(o, &effect.Effect{Kind: effect.Splice, Key: k, Lo: at, Value: value})
+	o.(*object.String).Raw = true // not said by an effect on all bytes, as set makes it
 }
 
 // tooLong reports whether a string would exceed MaxString if a value were written at an offset.

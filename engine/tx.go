@@ -64,7 +64,7 @@ func (tx *Tx) NoTouch(on bool, run func()) {
 }
 
 // DryRun calls run. Limiters meanwhile decide as usual but change nothing, and their denials are
-// not counted. The mode ends with run, even if that panics.
+// not counted; expired keys stay. The mode ends with run, even if that panics.
 func (tx *Tx) DryRun(run func()) {
 	before := tx.dryRun
 	tx.dryRun = true
@@ -73,7 +73,7 @@ func (tx *Tx) DryRun(run func()) {
 }
 
 // Begin locks the shards of the keys, for a call at now (Unix ms) on a database that exists.
-// A call that is not writing may change nothing.
+// A call that is not writing may change nothing, but expired keys that it meets are deleted.
 func (tx *Tx) Begin(now int64, db int, keys []Key, writing bool) {
 	for i := range keys {
 		if sh := tx.e.shardOf(keys[i]); !slices.Contains(tx.locked, sh) {
@@ -270,9 +270,20 @@ func (tx *Tx) find(db int, k Key) object.Object {
 	}
 	o := sh.find(db, k)
 	if o != nil && o.Head().Expired(tx.now) {
+		tx.lapse(db, k, o)
 		return nil
 	}
 	return o
+}
+
+// lapse deletes an expired object that a call has met, as in Redis also one that only reads. Like
+// the background work it leaves the object while changes are refused, and to the leader. It is no
+// change of the call's own: Applied does not count it.
+func (tx *Tx) lapse(db int, k Key, o object.Object) {
+	if b := tx.e.background.Load(); b != nil && b.Refused() == nil && !tx.dryRun {
+		tx.e.shardOf(k).stats.expired.Add(1)
+		tx.record(o, &effect.Effect{Kind: effect.Delete, DB: db, Key: k})
+	}
 }
 
 // apply makes a change and records its effect. o is the object that lookup found under the effect's
@@ -288,8 +299,8 @@ func (tx *Tx) apply(o object.Object, f *effect.Effect) object.Object {
 	return tx.perform(o, f)
 }
 
-// deleteExpired deletes the expired object under a key that lookup reported as missing. It is an
-// effect of its own, so that replay needs no clock.
+// deleteExpired deletes the expired object under a key that lookup reported as missing, if lapse
+// has not. It is an effect of its own, so that replay needs no clock.
 func (tx *Tx) deleteExpired(db int, k Key) {
 	sh := tx.e.shardOf(k)
 	if late := sh.find(db, k); late != nil {
@@ -305,9 +316,13 @@ func (tx *Tx) perform(o object.Object, f *effect.Effect) object.Object {
 	if !tx.writing {
 		panic("engine: a call that began as read-only tries to change something")
 	}
+	tx.applied++
+	return tx.record(o, f)
+}
+
+func (tx *Tx) record(o object.Object, f *effect.Effect) object.Object {
 	tx.notifyWatches(o, f)
 	tx.locked[0].changes.Add(1)
-	tx.applied++
 	tx.changed += f.Size()
 	if tx.e.journal == nil {
 		return tx.e.apply(o, f)

@@ -86,9 +86,8 @@ func (tx *Tx) Intact(w *Watch) bool {
 func (tx *Tx) Unwatch(w *Watch) {
 	for _, x := range w.keys {
 		sh, at := tx.e.shardOf(x.key), watchedKey{x.db, string(x.key.Name)}
-		if rest := slices.DeleteFunc(sh.watches[at], func(other watcher) bool { return other.Watch == w }); len(
-			rest,
-		) > 0 {
+		rest := slices.DeleteFunc(sh.watches[at], func(other watcher) bool { return other.Watch == w })
+		if len(rest) > 0 {
 			sh.watches[at] = rest
 		} else {
 			delete(sh.watches, at)

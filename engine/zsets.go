@@ -119,10 +119,7 @@ func (tx *Tx) ZRem(k Key, members [][]byte) (removed int, err error) {
 // passes them to see before it removes them; found is false if all keys are missing. Keys after
 // that one are not checked. A sorted set without members is deleted.
 func (tx *Tx) ZPop(
-	keys []Key,
-	n int64,
-	fromGreatest bool,
-	see func(from Key, popped zset.Members),
+	keys []Key, n int64, fromGreatest bool, see func(from Key, popped zset.Members),
 ) (found bool, err error) {
 	for _, k := range keys {
 		o, z, err := tx.zset(k)

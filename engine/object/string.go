@@ -32,6 +32,8 @@ type String struct {
 	Clock
 	// a snapshot or a reply may be reading Value: copy it before overwriting bytes
 	shared bool
+	// a Splice has changed a part of it: Redis then keeps it as raw bytes, until it is set again
+	Raw bool
 }
 
 // NewString returns an empty string.
@@ -43,10 +45,14 @@ func NewString(name []byte) *String {
 
 // Put sets the value to a copy. It does not overwrite the old value, which a caller may still be
 // reading.
-func (o *String) Put(value []byte) { o.Value, o.shared = largecopy.Clone(value), false }
+func (o *String) Put(value []byte) { o.Value, o.shared, o.Raw = largecopy.Clone(value), false, false }
 
-// Splice overwrites the bytes from an offset on. A gap before them is filled with zeros.
+// Splice overwrites the bytes from an offset on. A gap before them is filled with zeros. It makes
+// the string Raw, unless it overwrites all of it.
 func (o *String) Splice(at int, value []byte) {
+	if at > 0 || len(value) == 0 || len(value) != len(o.Value) {
+		o.Raw = true
+	}
 	if o.shared && at < len(o.Value) {
 		o.Value, o.shared = largecopy.Clone(o.Value), false
 	}
@@ -67,16 +73,17 @@ func (o *String) Encoding(Packing) string {
 	if _, ok := o.number(); ok {
 		return "int"
 	}
-	if len(o.Value) <= embstrSize {
+	if len(o.Value) <= embstrSize && !o.Raw {
 		return "embstr"
 	}
 	return "raw"
 }
 
-// number returns the 64-bit integer that a string represents in canonical form.
+// number returns the 64-bit integer that a string represents in canonical form, if Redis stores it
+// as one.
 func (o *String) number() (n int64, ok bool) {
 	var buf [20]byte
-	if len(o.Value) > len(buf) {
+	if o.Raw || len(o.Value) > len(buf) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(string(o.Value), 10, 64)
@@ -99,7 +106,9 @@ func (o *String) Weight() int64 {
 func (*String) Kind() Type { return TypeString }
 
 func (o *String) Clone(name string) Object {
-	return &String{Header: Header{name, o.ExpireAt}, Value: append([]byte(nil), o.Value...), Clock: o.Clock}
+	return &String{
+		Header: Header{name, o.ExpireAt}, Value: append([]byte(nil), o.Value...), Clock: o.Clock, Raw: o.Raw,
+	}
 }
 
 func (o *String) save(b *Batch, f effect.Effect) (whole bool) {

@@ -46,11 +46,13 @@ func keys(c *command.Call) error {
 	mark, n := c.Reply.BeginArray(), 0
 	next := uint64(0)
 	for more := true; more; more = next != 0 {
-		next = c.Tx.Scan(c.Env.Clock(), c.DB, next, keysStep, func(name []byte, _ object.Type) {
-			if filter.Match(name) {
-				c.Reply.Bulk(name)
-				n++
-			}
+		c.Tx.DryRun(func() { // KEYS leaves expired keys, as in Redis
+			next = c.Tx.Scan(c.Env.Clock(), c.DB, next, keysStep, func(name []byte, _ object.Type) {
+				if filter.Match(name) {
+					c.Reply.Bulk(name)
+					n++
+				}
+			})
 		})
 		if err := filter.Err(c); err != nil {
 			return err
