@@ -154,8 +154,10 @@ func users() Value {
 	}
 }
 
+// logLevel returns the value of loglevel. The start also takes warn for warning, unlike Redis and
+// CONFIG SET.
 func logLevel() Value {
-	return Value{
+	v := Value{
 		Get: func(s *Settings) string { return logLevels.name(s.logLevel.Level()) },
 		Set: func(s *Settings, value string) (func(), error) {
 			for _, known := range logLevels {
@@ -166,6 +168,13 @@ func logLevel() Value {
 			return nil, valueError("argument(s) must be one of the following: debug, verbose, notice, warning")
 		},
 	}
+	v.Start = func(s *Settings, value string) (func(), error) {
+		if strings.EqualFold(value, "warn") {
+			value = "warning"
+		}
+		return v.Set(s, value)
+	}
+	return v
 }
 
 // choice returns a value that is one of several words. The setting holds the word's index.

@@ -166,7 +166,7 @@ var Parameters = []Parameter{
 		Help:  "How long a client may be idle before its connection is closed. 0, the default: no limit.",
 		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.timeout })},
 	{Name: "loglevel", Group: groupService, Form: "LEVEL", Default: "notice",
-		Help:  "How much is logged, to standard error: debug, verbose, notice or warning. notice by default.",
+		Help:  "How much is logged, to standard error: debug, verbose, notice or warning (warn). notice by default.",
 		Value: logLevel()},
 	{Name: "log-format", Group: groupService, Form: "text|json", Default: "text",
 		Help:  "Form of the lines of the log: key=value (text) or one JSON object each (json). text by default.",
