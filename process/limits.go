@@ -15,6 +15,31 @@ const (
 	enoughSpace = 512 << 20 // with this plus one and a half times maxmemory it does not
 )
 
+// minLimit is the least limit on address space that a server is started with, in bytes. Below it
+// the Go runtime may end the process while it starts; below 750 MB it does so before any check can
+// run, and below 1.4 GB it may.
+const minLimit = 2 << 30
+
+// CheckStart refuses a limit on address space (ulimit -v) that is too low to start a server. It is
+// called first of all, before more threads need address space.
+func CheckStart() error {
+	var space syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_AS, &space) != nil {
+		return nil
+	}
+	return checkStart(space.Cur)
+}
+
+// checkStart is CheckStart with the limit, in bytes.
+func checkStart(limit uint64) error {
+	const kB = 1 << 10
+	if limit >= minLimit {
+		return nil
+	}
+	return fmt.Errorf("the limit on address space is too low: ulimit -v is %d, and at least %d is needed; "+
+		"limit memory with --maxmemory and MemoryMax of systemd instead", limit/kB, int64(minLimit)/kB)
+}
+
 // CheckAddressSpace checks whether the limit on address space (ulimit -v) is high enough for a
 // server with this maxmemory, in bytes; 0: no limit. At the limit the Go runtime ends the process,
 // because no allocation can fail in Go. The error means that a server cannot run at all, the

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -29,4 +30,12 @@ func TestAddressSpaceLimits(t *testing.T) {
 			assert.EqualError(t, err, test.err)
 		}
 	}
+}
+
+func TestLimitThatIsTooLowToStart(t *testing.T) {
+	assert.EqualError(t, checkStart(1<<30), "the limit on address space is too low: ulimit -v is 1048576, and at "+
+		"least 2097152 is needed; limit memory with --maxmemory and MemoryMax of systemd instead")
+	assert.Error(t, checkStart(minLimit-1))
+	assert.NoError(t, checkStart(minLimit))
+	assert.NoError(t, checkStart(math.MaxUint64)) // unlimited
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"rlserver/process"
 )
 
 func main() {
@@ -23,6 +25,9 @@ func run(argv []string, out io.Writer) error {
 		if t, ok := tools[argv[0]]; ok {
 			return t.use(argv[1:], out)
 		}
+	}
+	if err := process.CheckStart(); err != nil {
+		return err
 	}
 	c, done, err := parse(argv, out)
 	if done || err != nil {
