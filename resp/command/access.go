@@ -191,8 +191,13 @@ func (d *Denial) DryRun() string {
 // is unknown.
 func Prepare(words [][]byte) (p Prepared) {
 	p = Prepared{Command: Table.Find(words[0]), Words: words, Name: 1}
-	if p.Command != nil && len(p.Command.Subs) > 0 && len(words) > 1 {
-		p.Command, p.Name = p.Command.Sub(words[1]), 2
+	if p.Command == nil || len(p.Command.Subs) == 0 || len(words) == 1 {
+		return p
 	}
+	sub := p.Command.Sub(words[1])
+	if sub == nil && p.Command.SubsAreArguments { // whether it exists does not matter to rules
+		return p
+	}
+	p.Command, p.Name = sub, 2
 	return p
 }

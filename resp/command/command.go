@@ -39,7 +39,8 @@ type Command struct {
 	CountsOnce func(words [][]byte) bool
 	Run        func(*Call) error
 	Subs       []*Command
-	// access rules take subcommands as first arguments, as in Redis: of DEBUG
+	// access rules take subcommands as first arguments and COMMAND does not list them, as in Redis:
+	// of DEBUG
 	SubsAreArguments bool
 
 	parent *Command // of a subcommand

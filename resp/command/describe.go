@@ -94,9 +94,20 @@ func (t table) Named(name []byte) *Command {
 	parent, sub, has := strings.Cut(string(name), "|")
 	c := t.Find([]byte(parent))
 	if has && c != nil {
-		c = c.Sub([]byte(sub))
+		if c = c.Sub([]byte(sub)); c != nil && c.inRules() != c {
+			return nil
+		}
 	}
 	return c
+}
+
+// listedSubs returns the subcommands that COMMAND lists: not those of DEBUG, as in Redis, so that
+// tools which try all commands do not call DEBUG SLEEP.
+func (c *Command) listedSubs() []*Command {
+	if c.SubsAreArguments {
+		return nil
+	}
+	return c.Subs
 }
 
 // commandAll handles COMMAND.
@@ -162,7 +173,7 @@ func commandList(c *Call) error {
 
 	var names []string
 	for _, each := range Table.Sorted() {
-		for _, one := range append([]*Command{each}, each.Subs...) {
+		for _, one := range append([]*Command{each}, each.listedSubs()...) {
 			if means(one) {
 				names = append(names, one.FullName())
 			}
@@ -242,7 +253,7 @@ type keyAt struct {
 // keysOf returns the keys of a call that is described and not run.
 func keysOf(words [][]byte) (keys []keyAt, err error) {
 	c := Table.Find(words[0])
-	if c != nil && len(c.Subs) > 0 && len(words) > 1 {
+	if c != nil && len(c.listedSubs()) > 0 && len(words) > 1 {
 		c = c.Sub(words[1])
 	}
 	switch {
@@ -296,8 +307,9 @@ func writeCommandInfo(r *wire.Reply, c *Command) {
 	for i := range c.Keys {
 		writeKeySpec(r, &c.Keys[i])
 	}
-	r.Array(len(c.Subs))
-	for _, sub := range c.Subs {
+	subs := c.listedSubs()
+	r.Array(len(subs))
+	for _, sub := range subs {
 		writeCommandInfo(r, sub)
 	}
 }
@@ -482,10 +494,10 @@ func writeCommandDocs(r *wire.Reply, c *Command) {
 	if c.Syntax != "" {
 		fields = append(fields, docField{"arguments", func() { writeArguments(r, c.Arguments(), c.SyntaxKeys()) }})
 	}
-	if len(c.Subs) > 0 {
+	if subs := c.listedSubs(); len(subs) > 0 {
 		fields = append(fields, docField{"subcommands", func() {
-			r.Mapping(len(c.Subs))
-			for _, sub := range c.Subs {
+			r.Mapping(len(subs))
+			for _, sub := range subs {
 				r.BulkString(sub.FullName())
 				writeCommandDocs(r, sub)
 			}

@@ -22,6 +22,7 @@ const (
 	errSelect = engine.Error("ERR SELECT is not allowed in cluster mode")
 	errSwap   = engine.Error("ERR SWAPDB is not allowed in cluster mode")
 	errMove   = engine.Error("ERR MOVE is not allowed in cluster mode")
+	errMaster = engine.Error("ERR REPLICAOF not allowed in cluster mode.")
 	errBy     = engine.Error("ERR BY option of SORT denied in Cluster mode.")
 	errGet    = engine.Error("ERR GET option of SORT denied in Cluster mode.")
 )
@@ -29,7 +30,7 @@ const (
 // refused has the errors of commands that are not available in a cluster.
 var refused = map[string]error{
 	"debug|reload": errReload, "debug|loadaof": errReload,
-	"swapdb": errSwap, "move": errMove,
+	"swapdb": errSwap, "move": errMove, "replicaof": errMaster, "slaveof": errMaster,
 }
 
 // refusals has the values of refused by Command.Index.

@@ -1,0 +1,54 @@
+package server
+
+import (
+	"rlserver/engine"
+	"rlserver/grammar"
+	"rlserver/resp/command"
+)
+
+func init() {
+	replicaOf := func(name, since string) *command.Command {
+		return &command.Command{Name: name, Arity: 3,
+			Flags: command.Admin | command.NoScript | command.Stale | command.NoAsyncLoading, Group: "server",
+			Since: since, Complexity: "O(1)", Syntax: "<host port | NO ONE>",
+			Summary: "Make the server a replica of another instance, or promote it as master.", Run: replicateNothing}
+	}
+	old := replicaOf("slaveof", "1.0.0")
+	old.Deprecated, old.ReplacedBy = "5.0.0", "`REPLICAOF`"
+	command.Register(replicaOf("replicaof", "5.0.0"), old,
+		&command.Command{Name: "lolwut", Arity: -1, Flags: command.Readonly | command.Fast, Group: "server",
+			Since: "5.0.0", Syntax: "[VERSION version]",
+			Summary: "Display some computer art and the Redis version", Run: lolwut},
+	)
+}
+
+const (
+	errMasterPort = engine.Error("ERR Invalid master port")
+	errNoReplicas = engine.Error("ERR this server is not a replica of another one: several servers replicate each " +
+		"other as a cluster, which starts with --cluster-enabled yes. REPLICAOF NO ONE changes nothing")
+)
+
+// replicateNothing handles REPLICAOF and SLAVEOF <host port | NO ONE>: a server is no replica.
+func replicateNothing(c *command.Call) error {
+	host, port := c.Args.Next(), c.Args.Next()
+	if grammar.EqualFold(host, "NO") && grammar.EqualFold(port, "ONE") {
+		c.Reply.OK()
+		return nil
+	}
+	if n, ok := grammar.ParseInt(port); !ok || n < 0 || n > 65535 {
+		return errMasterPort
+	}
+	return errNoReplicas
+}
+
+// lolwut handles LOLWUT [VERSION version] as the versions of Redis without art do.
+func lolwut(c *command.Call) error {
+	if c.Args.Left() > 1 && c.Args.Word("VERSION") {
+		c.Args.Integer()
+		if c.Args.Err != nil {
+			return c.Args.Err
+		}
+	}
+	c.Reply.Verbatim("Redis ver. " + command.RedisVersion + "\n")
+	return nil
+}

@@ -1,0 +1,24 @@
+package resp
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"rlserver/resp/command"
+	"rlserver/resp/commands/clustering"
+	"rlserver/resp/config"
+)
+
+// The other replies are in the transcripts.
+func TestReplicaOfIsExplained(t *testing.T) {
+	startServer(t, config.Defaults{}).dial().check([]answer{
+		{"REPLICAOF 127.0.0.1 6379", "-ERR this server is not a replica of another one: …"},
+		{"SLAVEOF 127.0.0.1 6379", "-ERR this server is not a replica of another one: …"},
+	})
+	for _, line := range []string{"REPLICAOF NO ONE", "slaveof a 1"} { // as in Redis Cluster
+		p := command.Prepare(bytes.Fields([]byte(line)))
+		assert.EqualError(t, clustering.Refused(&p), "ERR REPLICAOF not allowed in cluster mode.")
+	}
+}
