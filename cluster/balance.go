@@ -26,7 +26,7 @@ func (n *Node) balance(ctx context.Context) {
 		if err := n.handOver(within, "the node was elected again after an order", false); err != nil {
 			n.sayOften("this node leads groups that it was told to hand over", "because", err)
 		}
-		if number, to := n.yield(time.Now()); to != "" {
+		if number, to := n.yield(time.Now(), balanceAfter*n.options.balanceInterval); to != "" {
 			n.give(within, number, to, "its disk is much faster")
 		} else if number, to := n.misplaced(); to != "" {
 			n.give(within, number, to, "it should lead the group")
@@ -66,7 +66,8 @@ func (n *Node) misplaced() (number int, to string) {
 		if !st.Leads || !settled(names, st.Members) || n.lostOne(number, st.Members) {
 			continue
 		}
-		if n.mayLead(number, names[0]) && !stays(n.syncTimes.median(), n.syncTime(names[0])) {
+		slow := stays(n.syncTimes.median(), n.syncTime(names[0]))
+		if !slow && n.mayLead(number, names[0], balanceAfter*n.options.balanceInterval) {
 			return number, names[0]
 		}
 	}

@@ -150,8 +150,9 @@ func slower(sync, other time.Duration) bool {
 func stays(own, other time.Duration) bool { return slower(2*other, own) }
 
 // yield returns a group that this node leads and another replica would lead with a much faster
-// disk, and where that is, "" if there is none. It is called at each interval of the balancer.
-func (n *Node) yield(now time.Time) (number int, to string) {
+// disk, and where that is, "" if there is none. That one has kept up for a time. It is called at
+// each interval of the balancer.
+func (n *Node) yield(now time.Time, kept time.Duration) (number int, to string) {
 	own := n.syncTimes.median()
 	faster := func(name string) bool { return name != n.self.Name && slower(own, n.syncTime(name)) }
 	if m := n.Map(); !slices.ContainsFunc(m.Members, func(m Member) bool { return faster(m.Name) }) {
@@ -170,7 +171,7 @@ func (n *Node) yield(now time.Time) (number int, to string) {
 			continue
 		}
 		for _, name := range names {
-			if faster(name) && n.mayLead(number, name) {
+			if faster(name) && n.mayLead(number, name, kept) {
 				n.yielded[number] = now
 				return number, name
 			}
@@ -179,15 +180,15 @@ func (n *Node) yield(now time.Time) (number int, to string) {
 	return 0, ""
 }
 
-// mayLead reports whether a group that this node leads may be handed to a node: it has kept up, and
-// does not decline.
-func (n *Node) mayLead(number int, name string) bool {
+// mayLead reports whether a group that this node leads may be handed to a node: it has kept up
+// for a time, and does not decline.
+func (n *Node) mayLead(number int, name string, kept time.Duration) bool {
 	id, up := n.replicaOn(number, name)
 	n.mu.Lock()
 	should := n.reports[name]
 	n.mu.Unlock()
 	return up && !should.Leaving && !should.Declines[number] &&
-		n.Group(number).KeptUp(id) > balanceAfter*n.options.balanceInterval
+		n.Group(number).KeptUp(id) > kept
 }
 
 // give hands a group over to a node.

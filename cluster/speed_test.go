@@ -99,20 +99,19 @@ func TestGroupsAreHandedToAFasterDiskNowAndThen(t *testing.T) {
 		}
 	}
 	require.NotZero(t, led)
-	n.options.balanceInterval = 0 // the others have kept up for long enough
 	for _, other := range f.nodes {
 		fill(&other.syncTimes, time.Millisecond)
 	}
 	now := time.Now()
 	for range slowFor {
-		_, to := n.yield(now)
+		_, to := n.yield(now, 0)
 		assert.Empty(t, to)
 	}
 	fill(&n.syncTimes, 60*time.Millisecond)
 	f.eventually("the others have kept up, and said how fast their disks are", func() error {
 		for number, names := range n.Map().Replicas {
 			for _, name := range names[1:] {
-				if n.Group(number).Status().Leads && (!n.mayLead(number, name) || n.syncTime(name) == 0) {
+				if n.Group(number).Status().Leads && (!n.mayLead(number, name, 0) || n.syncTime(name) == 0) {
 					return fmt.Errorf("%s has not", name)
 				}
 			}
@@ -120,16 +119,16 @@ func TestGroupsAreHandedToAFasterDiskNowAndThen(t *testing.T) {
 		return nil
 	})
 	for range slowFor - 1 {
-		_, to := n.yield(now)
+		_, to := n.yield(now, 0)
 		assert.Empty(t, to, "it may be slow for a moment")
 	}
 	for range led {
-		_, to := n.yield(now)
+		_, to := n.yield(now, 0)
 		assert.NotEmpty(t, to)
 	}
-	_, to := n.yield(now.Add(yieldAgain - 1))
+	_, to := n.yield(now.Add(yieldAgain-1), 0)
 	assert.Empty(t, to, "each group was handed over a short time ago")
-	_, to = n.yield(now.Add(yieldAgain))
+	_, to = n.yield(now.Add(yieldAgain), 0)
 	assert.NotEmpty(t, to)
 }
 
