@@ -113,7 +113,8 @@ func (qs *Queues) of(tx *engine.Tx, db int, k engine.Key) *queue {
 // holds. If it is the first limiter there, its request says when it can be admitted.
 func (qs *Queues) join(tx *engine.Tx, w *Waiter, keys []engine.Key) {
 	step := make([]entry, len(keys))
-	w.steps = append(w.steps, step)
+	w.steps[w.joined] = step
+	w.joined++
 	for i, k := range keys {
 		e, q := &step[i], qs.of(tx, w.call.DB, k)
 		e.waiter, e.queue = w, q
@@ -126,7 +127,7 @@ func (qs *Queues) join(tx *engine.Tx, w *Waiter, keys []engine.Key) {
 			q.retryAt = w.call.Request.RetryAt
 		}
 	}
-	if len(w.steps) == 1 && w.deadline != command.Never {
+	if w.joined == 1 && w.deadline != command.Never {
 		heap.Push(&step[0].queue.timeouts, w)
 	}
 	for i := range step {

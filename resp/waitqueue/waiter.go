@@ -24,9 +24,13 @@ type Waiter struct {
 	arrival  int64          // increases with each waiter
 	popper   command.Popper // nil for a limiter's call
 
-	steps        [][]entry // each under the lock of its key; of a limiter one step
-	size         int       // see Size
-	timeoutIndex int       // index in the timeouts of its first queue, or -1
+	// steps has its length before the waiter is in a queue, as others read steps[0], also while
+	// Join sets further ones. Each entry is under the lock of its key. A limiter has one step.
+	steps  [][]entry
+	joined int // steps so far; only the goroutine of the connection uses it
+
+	size         int // see Size
+	timeoutIndex int // index in the timeouts of its first queue, or -1
 
 	mu       sync.Mutex // guards the fields below; no lock is taken under it
 	outcome  Outcome
@@ -93,11 +97,11 @@ func (qs *Queues) Enqueue(
 // ran is popped from now. The caller holds no locks, and tx has not begun. The words of the call
 // are still those that Enqueue was given.
 func (w *Waiter) Join(tx *engine.Tx) {
-	if len(w.steps) > 0 {
+	if w.joined > 0 {
 		return
 	}
 	for keys := range slices.Chunk(w.begin(), mostInStep) {
-		if len(w.steps) > 0 && !w.isPending() {
+		if w.joined > 0 && !w.isPending() {
 			break
 		}
 		w.joinStep(tx, keys)
@@ -108,7 +112,7 @@ func (w *Waiter) joinStep(tx *engine.Tx, keys []engine.Key) {
 	tx.Begin(w.owner.clock.Now(), w.call.DB, keys, true)
 	defer w.endStep(tx)
 	w.owner.join(tx, w, keys)
-	for _, e := range w.steps[len(w.steps)-1] {
+	for _, e := range w.steps[w.joined-1] {
 		if e.queue.process(tx, nil) != nil {
 			e.queue.setTimer()
 		}
@@ -135,6 +139,7 @@ func (w *Waiter) begin() (keys []engine.Key) {
 	}
 	slices.SortFunc(keys, engine.Key.Compare)
 	keys = slices.CompactFunc(keys, engine.Key.Is)
+	w.steps = make([][]entry, (len(keys)+mostInStep-1)/mostInStep)
 	w.size = waiterSize + len(keys)*keySize
 	for _, word := range w.prepared.Words {
 		w.size += wire.WordSize + 2*len(word)
@@ -152,7 +157,7 @@ func (w *Waiter) begin() (keys []engine.Key) {
 // reply if the call was unblocked. The caller holds no locks, and tx has not begun.
 func (w *Waiter) Dequeue(tx *engine.Tx) {
 	if w.end() != answered || len(w.steps[0]) > 1 {
-		for i := range w.steps {
+		for i := range w.joined {
 			w.leaveStep(tx, i)
 		}
 	}
@@ -184,7 +189,7 @@ func (w *Waiter) leaveStep(tx *engine.Tx, i int) {
 	defer w.endStep(tx)
 	how := w.lastAttempt()
 	w.leave(tx, i, nil)
-	if i < len(w.steps)-1 {
+	if i < w.joined-1 {
 		return
 	}
 	w.mu.Lock()

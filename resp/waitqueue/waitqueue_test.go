@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -206,20 +207,56 @@ func TestPopOnManyKeysJoinsInSteps(t *testing.T) {
 	f.requireEmpty()
 }
 
+// A key that a pop has joined gets a member while the pop joins others: it is popped from once, and
+// the pop leaves all queues.
+func TestPopOnManyKeysIsServedWhileItJoins(t *testing.T) {
+	f := newFixture(t)
+	keys := make([]engine.Key, large)
+	for i := range keys {
+		keys[i] = f.Env.Engine.Key(fmt.Append(nil, "k", i))
+	}
+	slices.SortFunc(keys, engine.Key.Compare)
+	inFirst, inSecond := keys[mostInStep/2], keys[mostInStep*3/2]
+	for range 20 {
+		require.Equal(t, commandtest.Waits, f.Do("BZPOPMIN "+manyKeys(large)+" 1000"))
+		w, joined := f.last, make(chan struct{})
+		go func() {
+			defer close(joined)
+			w.Join(f.Env.Engine.NewTx())
+		}()
+		for f.qs.Len() < mostInStep {
+			runtime.Gosched()
+		}
+		for f.isFree(inSecond) && f.qs.Len() == mostInStep {
+			runtime.Gosched() // nothing that the second step writes has been seen
+		}
+		f.Do("ZADD " + string(inFirst.Name) + " 1 a")
+		<-joined
+		f.requireReply(fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$1\r\na\r\n$1\r\n1\r\n", len(inFirst.Name), inFirst.Name), w)
+		f.requireEmpty()
+	}
+}
+
+// isFree reports whether a key is not locked.
+func (f *fixture) isFree(k engine.Key) bool {
+	tx := f.Env.Engine.NewTx()
+	tx.Begin(0, 0, nil, false)
+	defer tx.End()
+	return tx.Join([]engine.Key{k})
+}
+
 // freeShards returns how many of 64 keys in different shards are not locked.
 func (f *fixture) freeShards() (n int) {
-	tx, seen := f.Env.Engine.NewTx(), map[uint64]bool{}
+	seen := map[uint64]bool{}
 	for i := 0; len(seen) < 64; i++ {
 		k := f.Env.Engine.Key(fmt.Append(nil, "probe", i))
 		if seen[k.Hash>>58] {
 			continue
 		}
 		seen[k.Hash>>58] = true
-		tx.Begin(0, 0, nil, false)
-		if tx.Join([]engine.Key{k}) {
+		if f.isFree(k) {
 			n++
 		}
-		tx.End()
 	}
 	return n
 }
