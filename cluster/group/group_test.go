@@ -250,12 +250,17 @@ func (tr *trio) leader(not ...int) *node {
 // callElection makes a node a candidate at once, as a leader does that hands over to it.
 func (n *node) callElection() {
 	id := n.group.ID().String()
-	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(id), Addr: []byte(id)}
 	err := n.group.running.Load().trans.TimeoutNow(raft.ServerID(id), raft.ServerAddress(id),
-		&raft.TimeoutNowRequest{RPCHeader: header}, &raft.TimeoutNowResponse{})
+		&raft.TimeoutNowRequest{RPCHeader: n.header()}, &raft.TimeoutNowResponse{})
 	if err != nil {
 		n.trio.t.Log("no election could be called, which is tried again:", err)
 	}
+}
+
+// header returns that of a call by a node.
+func (n *node) header() raft.RPCHeader {
+	id := []byte(n.group.ID().String())
+	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: id, Addr: id}
 }
 
 const hour = int64(time.Hour / time.Millisecond)

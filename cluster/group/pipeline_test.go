@@ -53,7 +53,7 @@ func TestEntriesAreSentAgain(t *testing.T) {
 	other := tr.nodes[(leader.i+1)%len(tr.nodes)].group.ID().String()
 	send := func(term uint64, again func(uint64, raft.ServerID) bool) error {
 		call := raft.AppendEntriesRequest{
-			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax},
+			RPCHeader: leader.header(),
 			Term:      term, PrevLogEntry: 1, PrevLogTerm: 1,
 		}
 		var reply raft.AppendEntriesResponse
