@@ -37,10 +37,10 @@ func newTimeline(source clock.Source) *timeline {
 	return t
 }
 
-// saw is called with the index and the time of each entry, Unix ms. live reports that the entry is
-// not just one of before the start of this process. An entry without a time, as a claim is, says
-// nothing: in a new cluster all others would take the time to be 0, and tell so to the first
-// leader.
+// saw is called with the index and the time of each entry, Unix ms, and with index 0 for the latest
+// time in a snapshot. live reports that the entry is not just one of before the start of this
+// process. An entry without a time, as a claim is, says nothing: in a new cluster all others would
+// take the time to be 0, and tell so to the first leader.
 func (t *timeline) saw(index uint64, ms int64, live bool) {
 	if ms == 0 {
 		return
@@ -77,8 +77,12 @@ func (a *arrivals) note(first, last uint64, at time.Duration) {
 }
 
 // of returns when an entry has arrived, otherwise if that is not known. An entry that was replaced
-// has arrived when the one in its place has.
+// has arrived when the one in its place has. Index 0 is that of a snapshot, and of the places in
+// the ring that are not used yet.
 func (a *arrivals) of(index uint64, otherwise time.Duration) time.Duration {
+	if index == 0 {
+		return otherwise
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range a.last {

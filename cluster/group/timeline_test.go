@@ -65,6 +65,19 @@ func TestTimeNeverGoesBackBehindTheLog(t *testing.T) {
 	assert.Equal(t, noon, tl.begin(nobody).Now())
 }
 
+func TestTheTimeOfASnapshotIsThatOfItsRestore(t *testing.T) {
+	m := &machine{wall: noon, elapsed: 1000 * time.Hour} // of a process that runs for long
+	tl := newTimeline(m.source())
+	tl.saw(0, noon, false)
+	ms, _ := tl.estimate()
+	assert.Equal(t, noon, ms)
+	m.pass(time.Second)
+	tl.arrive(1, 5)
+	tl.saw(0, noon+1000, false)
+	ms, _ = tl.estimate()
+	assert.Equal(t, noon+1000, ms)
+}
+
 func TestWhenTheWholeClusterStartsTheSystemClockCounts(t *testing.T) {
 	m := &machine{wall: noon}
 	tl := newTimeline(m.source())
