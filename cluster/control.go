@@ -36,8 +36,19 @@ func (c *control) Greet(theirs Greeting, own *Greeting) error {
 // is founded.
 func (c *control) Create(m Map, _ *struct{}) error { return c.n.adopt(&m) }
 
+// errStarting is the answer of a node whose start is not in its directory yet. If it ends before,
+// its next start has the same number and another identity. Whoever had noted the first one would
+// take the directory for one that was set back.
+var errStarting = errors.New("this node is starting, and its start is not stored yet")
+
 // Exchange takes a report and answers with one.
 func (c *control) Exchange(theirs Report, own *Report) error {
+	c.n.mu.Lock()
+	stored := c.n.startStored
+	c.n.mu.Unlock()
+	if !stored {
+		return errStarting
+	}
 	c.n.heard(theirs)
 	*own = c.n.report(theirs.Node)
 	if m := c.n.Map(); m != nil && theirs.MapVersion < m.Version {

@@ -138,6 +138,7 @@ type Node struct {
 	saveSeen    chan struct{}        // capacity 1: a start is to be written
 	starts      uint64               // how often this node was started
 	history     []uint64             // the latest starts, this one last
+	startStored bool                 // they are in the directory: others may hear of this start
 	orders      uint64               // how many reports it has made
 	setBack     string               // why it is refused by others; "": it is not
 	accepted    map[string]bool      // nodes that accept this start
@@ -238,12 +239,14 @@ func (n *Node) resume(state *saved) error {
 	if err == nil {
 		n.seen, err = loadSeen(n.options.Dir)
 	}
+	n.mu.Lock()
 	n.starts, n.history = 1, []uint64{n.nonce}
 	n.heardAll = state == nil // it has agreed to nothing
+	n.mu.Unlock()
 	if state != nil {
+		n.mu.Lock()
 		n.starts, n.history = state.Starts+1, append(state.History, n.nonce)
 		n.history = n.history[max(0, len(n.history)-mostStarts):]
-		n.mu.Lock()
 		n.self.Instance, n.begun, n.m = state.Instance, state.Begun, state.Map
 		n.keepName()
 		n.mu.Unlock()
@@ -267,6 +270,11 @@ func (n *Node) resume(state *saved) error {
 	}
 	if err == nil {
 		err = n.store(false)
+	}
+	if err == nil {
+		n.mu.Lock()
+		n.startStored = true
+		n.mu.Unlock()
 	}
 	if err == nil && n.m != nil && n.m.Founded {
 		if !n.begun {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -143,6 +144,48 @@ func TestADirectoryThatWasSetBackIsRefused(t *testing.T) {
 			f.settled()
 		})
 	}
+}
+
+// TestAStartThatIsNotStoredIsNotTold has a node whose first write hangs, as on a disk that hangs,
+// and which ends before it is written. Its next start has the same number.
+func TestAStartThatIsNotStoredIsNotTold(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 3)
+	f.stop(2)
+	hung := filepath.Join(f.options[2].Dir, mapFile+".tmp")
+	require.NoError(t, syscall.Mkfifo(hung, 0o600)) // to open it waits for a reader
+	ended := make(chan error)
+	go func() { ended <- f.start(2) }()
+
+	p := f.nodes[0].peerNamed("c")
+	defer p.close()
+	f.eventually("it answers", func() error {
+		var theirs Report
+		err := p.call("Exchange", f.nodes[0].report("c"), &theirs, calm)
+		if err == nil {
+			f.nodes[0].heard(theirs)
+		} else if err.Error() != errStarting.Error() {
+			return err
+		}
+		return nil
+	})
+	r, err := os.OpenFile(hung, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	require.NoError(t, err)
+	require.Error(t, <-ended, "a pipe cannot be synced")
+	require.NoError(t, r.Close())
+	require.NoError(t, os.Remove(hung))
+
+	f.options[2].Listener = nil
+	require.NoError(t, f.start(2))
+	f.settled()
+	f.matches("a", "b", "c")
+	f.eventually("it is accepted", func() error {
+		if !f.nodes[0].trusts("c") || !f.nodes[1].trusts("c") {
+			return fmt.Errorf("it is not: %w", f.nodes[2].Why())
+		}
+		return nil
+	})
+	require.NoError(t, f.nodes[2].Why())
 }
 
 // TestANodeWaitsForWhatOthersHaveSeen hands in the reports and the time.
