@@ -220,6 +220,20 @@ func TestCallsBehindAnOversizedReply(t *testing.T) {
 	}
 }
 
+// A reply of a transaction that is cut off takes those that are written later with it.
+func TestPostponedReplyBehindAnOversizedOne(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c, client := ts.dial(), ts.dial()
+	require.Equal(t, "+OK", c.send("CONFIG", "SET", "client-output-buffer-limit", "normal 1mb 512kb 60"))
+	require.Equal(t, "+OK", c.send("SET", "big", strings.Repeat("x", 3<<20)))
+	require.Equal(t, "+OK", c.do("SET small 1"))
+	_, err := io.WriteString(client, pipeline("MULTI", "GET big", "INCR a", "DUMP small", "GET small", "EXEC"))
+	require.NoError(t, err)
+	io.Copy(io.Discard, client.r) // until it is closed
+	assert.Equal(t, "$1 1", c.do("GET a"))
+	assert.NotContains(t, c.do("INFO errorstats"), "errorstat_ERR")
+}
+
 // When a call in a pipeline frees capacity, a waiter is served before the following calls of the
 // pipeline.
 func TestPipelineDoesNotOvertakeWaiters(t *testing.T) {

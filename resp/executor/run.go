@@ -192,6 +192,9 @@ func (r *Runner) WritePostponed() {
 		return
 	}
 	r.Postponed = nil
+	if r.Reply.Truncated { // the replies are dropped, and their places are gone
+		return
+	}
 	r.unlocked = true
 	defer func() { r.unlocked = false }()
 	first := list[0].At
