@@ -127,7 +127,8 @@ func TestDocumentsPointToWhatExists(t *testing.T) {
 				assert.Contains(t, string(help), tool)
 				return ""
 			})
-		text = regexp.MustCompile("`rlserver healthcheck [^`]*`").ReplaceAllString(text, "") // has flags of its own
+		// it has flags of its own
+		text = regexp.MustCompile("`rlserver healthcheck [^`]*`").ReplaceAllString(text, "")
 		// redis-cli has other flags
 		text = regexp.MustCompile(`(?m)^    redis-cli .*$`).ReplaceAllString(text, "")
 		for _, flag := range regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(text, -1) {

@@ -84,7 +84,7 @@ func (l *Limiter) Refused() int64 { return l.refused.Load() }
 // Reset sets the number of refused logins to 0.
 func (l *Limiter) Reset() { l.refused.Store(0) }
 
-// Sources returns how many sources are remembered, at most twice Settings.Addresses.
+// Sources returns how many sources are remembered, at most three times Settings.Addresses.
 func (l *Limiter) Sources() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,7 +123,10 @@ func (l *Limiter) refuse(address string, wait time.Duration) {
 }
 
 // attempt is a check that runs: which buckets it may take a token of.
-type attempt struct{ own, all bool }
+type attempt struct {
+	own, all bool
+	source   Source // whose own bucket it is
+}
 
 // begin reserves tokens for a check of a source, or returns how long the source has to wait.
 func (l *Limiter) begin(source Source) (a attempt, wait time.Duration) {
@@ -132,8 +135,8 @@ func (l *Limiter) begin(source Source) (a attempt, wait time.Duration) {
 	for {
 		now := l.clock.Elapsed()
 		l.forget(now)
-		r := l.sources[source]
-		a = l.needed(r)
+		a = l.needed(source)
+		r := l.sources[a.source]
 		enough := true
 		if a.own && r != nil {
 			ok, w := r.admits(rule(&l.settings.PerAddress), now)
@@ -147,31 +150,37 @@ func (l *Limiter) begin(source Source) (a attempt, wait time.Duration) {
 		case wait > 0:
 			return attempt{}, wait
 		case enough:
-			l.reserve(source, r, a)
+			l.reserve(r, a)
 			return a, 0
 		}
 		l.ended.Wait()
 	}
 }
 
-// needed returns the buckets that a source needs a token of.
-func (l *Limiter) needed(r *record) attempt {
-	switch {
-	case r != nil:
-		return attempt{own: true, all: r.failing && !r.known}
-	case l.failed.Len() >= int(l.settings.Addresses.Load()):
-		return attempt{all: true} // there is no place to remember its failure
+// needed returns the buckets that a source needs a token of. When there is no place to remember its
+// failure, its wider network is the source: a stranger with many networks fills the table, and must
+// not keep the clients of others out.
+func (l *Limiter) needed(source Source) attempt {
+	places, narrow := int(l.settings.Addresses.Load()), source
+	if l.sources[source] == nil && l.failed.Len() >= places && !source.Local() {
+		source = source.wider()
 	}
-	return attempt{own: true}
+	switch r := l.sources[source]; {
+	case r != nil:
+		return attempt{own: true, all: r.failing && !r.known && source == narrow, source: source}
+	case l.failed.Len() >= 2*places && !source.Local():
+		return attempt{all: true, source: source}
+	}
+	return attempt{own: true, source: source}
 }
 
 // reserve counts a check that begins.
-func (l *Limiter) reserve(source Source, r *record, a attempt) {
+func (l *Limiter) reserve(r *record, a attempt) {
 	if a.own {
 		if r == nil {
-			r = &record{source: source}
+			r = &record{source: a.source}
 			r.seat = l.failed.PushBack(r)
-			l.sources[source] = r
+			l.sources[a.source] = r
 		}
 		r.running++
 	}
@@ -186,7 +195,7 @@ func (l *Limiter) end(source Source, a attempt, outcome Outcome) {
 	defer l.mu.Unlock()
 	defer l.ended.Broadcast()
 	now := l.clock.Elapsed()
-	r := l.sources[source]
+	r := l.sources[a.source]
 	if a.own {
 		r.running-- // it is not forgotten while it runs
 	}
@@ -204,9 +213,9 @@ func (l *Limiter) end(source Source, a attempt, outcome Outcome) {
 			l.failed.MoveToBack(r.seat)
 		}
 	case Right:
-		l.welcome(source, r)
+		l.welcome(source, l.sources[source])
 	}
-	if r = l.sources[source]; r != nil && !r.known && !r.failing && r.running == 0 {
+	if r = l.sources[a.source]; r != nil && !r.known && !r.failing && r.running == 0 {
 		l.remove(r)
 	}
 }
@@ -280,7 +289,7 @@ func (b *bucket) take(rule limit.Bucket, now time.Duration) {
 
 // Refusal returns the error for a client that has to wait.
 func Refusal(wait time.Duration) string {
-	return fmt.Sprintf("too many logins from this address have failed (see login-failures): this one was not "+
+	return fmt.Sprintf("too many logins from this address or its network have failed (see login-failures): this one was not "+
 		"checked, try again in %s s", seconds(wait))
 }
 

@@ -151,8 +151,8 @@ func TestFailuresAreForgotten(t *testing.T) {
 	require.Equal(t, 1, b.Sources())
 }
 
-// If there is no place to remember a failure, guesses from new addresses share the limit of all.
-// Addresses that have logged in before are not affected.
+// If there is no place to remember a failure, guesses from new addresses share the limit of their
+// wider network. Other networks, this machine and addresses that have logged in are not affected.
 func TestTheListsAreBounded(t *testing.T) {
 	b := newBench()
 	b.settings.Addresses.Store(1000)
@@ -160,30 +160,30 @@ func TestTheListsAreBounded(t *testing.T) {
 		require.Zero(t, b.try(v4(3e6+i), Right))
 	}
 	require.Equal(t, 1000, b.Sources(), "the last 1,000 that logged in")
+	network := func(high, low int) string { return fmt.Sprintf("[2001:%x:0:%x::1]:1", high, low) }
 	for i := range 1000 {
-		require.Zero(t, b.try(v4(i), Wrong))
+		require.Zero(t, b.try(network(1, i), Wrong))
 	}
 	require.Equal(t, 2000, b.Sources())
 	checked := b.checked
 	for i := range 5000 {
-		require.NotZero(t, b.try(v4(1e6+i), Wrong))
+		b.try(network(1, 1000+i), Wrong)
 	}
-	require.Equal(t, checked, b.checked)
-	require.NotZero(t, b.try(v4(0), Wrong), "who has failed is not displaced")
-	for i := range 1000 {
-		require.Zero(t, b.try(v4(3e6+2000+i), Right), "who has logged in is not delayed")
+	require.Equal(t, DefaultPerAddress, b.checked-checked, "one /32 has the limit of one address")
+	require.NotZero(t, b.try(network(1, 7000), Right))
+	for _, address := range []string{network(2, 0), "198.51.100.1:1", "127.0.0.1:1", "[::1]:1", ""} {
+		require.Zero(t, b.try(address, Right), address)
 	}
-	b.now += time.Minute
-	for i := range DefaultTotal {
-		require.Zero(t, b.try(v4(4e6+i), Wrong))
+	for i := range 990 {
+		require.Zero(t, b.try(v4(3e6+2010+i), Right), "who has logged in is not delayed")
 	}
-	require.NotZero(t, b.try(v4(5e6), Wrong))
-	b.now += time.Minute
-	require.Zero(t, b.try(v4(6e6), Right))
-	require.Equal(t, 2000, b.Sources())
-	b.now += Memory
-	require.Zero(t, b.try(v4(7e6), Wrong))
-	require.Equal(t, 1001, b.Sources())
+	for i := range 3000 {
+		b.try(network(3+i, 0), Wrong)
+	}
+	require.LessOrEqual(t, b.Sources(), 3000)
+	b.now += Memory + time.Millisecond
+	require.Zero(t, b.try(network(9000, 0), Wrong))
+	require.LessOrEqual(t, b.Sources(), 1001)
 }
 
 func TestUsersWithoutAPasswordChangeNothing(t *testing.T) {

@@ -34,3 +34,16 @@ func sourceOf(ip netip.Addr) Source {
 
 // Local reports whether the source is this machine.
 func (s Source) Local() bool { return !s.network.IsValid() || s.network.Addr().IsLoopback() }
+
+// wider returns the network of many sources, usually that of one provider: a /16 of IPv4, a /32 of
+// IPv6.
+func (s Source) wider() Source {
+	if !s.network.IsValid() {
+		return s
+	}
+	bits := 16
+	if s.network.Addr().Is6() {
+		bits = 32
+	}
+	return Source{netip.PrefixFrom(s.network.Addr(), bits).Masked()}
+}

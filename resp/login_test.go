@@ -70,8 +70,8 @@ func TestFailedLoginsAreLimitedByAddress(t *testing.T) {
 	withLogins(t, d, io.Discard, func(t *testing.T, s *Server, p *pipes) {
 		s.Settings.Logins.PerAddress.Store(6)
 		const wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
-		const refused = "-ERR too many logins from this address have failed (see login-failures): this one was " +
-			"not checked, try again in 10.0 s\r\n"
+		const refused = "-ERR too many logins from this address or its network have failed (see login-failures): " +
+			"this one was not checked, try again in 10.0 s\r\n"
 		start := time.Now()
 		ask := func(address, text string, want ...string) {
 			t.Helper()

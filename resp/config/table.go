@@ -104,7 +104,8 @@ var Parameters = []Parameter{
 		Value: integer(0, logins.Most, func(s *Settings) *atomic.Int64 { return &s.Logins.Total })},
 	{Name: "login-failures-addresses", Group: groupAccess, Form: "N", Default: "16384",
 		Help: `How many addresses with failed logins, and how many with a login, are remembered: 16384 of each by
-			default, at about 300 bytes.`,
+			default, at about 300 bytes. Further ones with failures share those of their network, a /16 of IPv4 or
+			a /32 of IPv6.`,
 		Value: integer(1, logins.Most, func(s *Settings) *atomic.Int64 { return &s.Logins.Addresses })},
 	{Name: "login-failures-exempt", Group: groupAccess, Form: "NETWORK,...", Words: ManyWords,
 		Help: `Addresses and networks such as 10.0.0.0/8, separated by commas or, in quotes, by spaces, whose failed
