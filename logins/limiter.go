@@ -289,8 +289,8 @@ func (b *bucket) take(rule limit.Bucket, now time.Duration) {
 
 // Refusal returns the error for a client that has to wait.
 func Refusal(wait time.Duration) string {
-	return fmt.Sprintf("too many logins from this address or its network have failed (see login-failures): this one was not "+
-		"checked, try again in %s s", seconds(wait))
+	return fmt.Sprintf("too many logins from this address or its network have failed (see login-failures): "+
+		"this one was not checked, try again in %s s", seconds(wait))
 }
 
 // seconds returns a time in seconds, rounded up to a tenth.
