@@ -32,8 +32,8 @@
 // have failed and never logged in, until Memory after their last failure. If it is full, the wider
 // network of a new source is its source, with the failures of one. No guesser can push another
 // one out. With as many networks again in it, new ones need a token of all from their first login
-// on, but not clients of this machine. The other list has the sources that have logged in with a password, the one that
-// has not done so for longest going first.
+// on, but not clients of this machine. The other list has the sources that have logged in with a
+// password, the one that has not done so for longest going first.
 //
 // # Left out on purpose
 //
