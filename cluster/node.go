@@ -424,6 +424,9 @@ func (n *Node) DialForward(node string) (net.Conn, error) {
 // Epoch returns the epoch of calls that are sent to a node now, see package wanted.
 func (n *Node) Epoch(node string) string { return n.wanted.Epoch(node) }
 
+// Hears reports whether a node was heard lately, see package wanted.
+func (n *Node) Hears(node string) bool { return n.wanted.Hears(node, time.Now()) }
+
 // Over reports whether calls of an epoch cannot begin any more at a node.
 func (n *Node) Over(node, epoch string) bool { return n.wanted.Over(node, epoch, time.Now()) }
 

@@ -160,6 +160,8 @@ func (elsewhere) Lead(int) (*Partition, error) { return nil, &MovedError{Node: "
 
 func (e elsewhere) Epoch(string) string { return strconv.Itoa(int(e.epoch.Load())) }
 
+func (e elsewhere) Hears(string) bool { return true }
+
 func (e elsewhere) Over(_, epoch string) bool { return epoch != e.Epoch("") }
 
 func (e elsewhere) End(_, epoch string) {

@@ -14,7 +14,9 @@
 // later are of the next epoch. Only the rates of the two clocks have to agree, by a third.
 //
 // When a connection with calls breaks, End ends the epoch at once: the other node refuses its calls
-// when it hears of the next epoch, and says so, which is faster than to wait for the end.
+// when it hears of the next epoch, and says so, which is faster than to wait for the end. Calls of
+// the epoch on other connections are not given up for that: the other node replies to them, and
+// those that it refuses are sent again.
 package wanted
 
 import (
@@ -131,6 +133,17 @@ func (t *Table) Epoch(node string) string {
 
 func (t *Table) epochOf(p *peer) string {
 	return strconv.FormatUint(p.epoch.Process, 36) + "." + strconv.FormatUint(p.epoch.Number, 36) + "." + t.name
+}
+
+// Hears reports whether a node was heard lately, which this node always is: while it is, a call
+// there is answered or refused, also when its epoch has ended.
+func (t *Table) Hears(node string, now time.Time) bool {
+	if node == t.name {
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return now.Sub(t.peer(node).heard) < t.giveUp()
 }
 
 // Over reports whether calls of an epoch cannot begin any more at a node. That ends the epoch.

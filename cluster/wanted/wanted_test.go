@@ -44,6 +44,8 @@ func TestCallsAreWantedWhileTheirSenderIsHeard(t *testing.T) {
 	assert.True(t, wanted(b.now(100*time.Millisecond+length-1)))
 	assert.False(t, wanted(b.now(100*time.Millisecond+length)), "the lease begins with the stamp")
 	assert.False(t, a.Over("b.c", epoch, a.now(150*time.Millisecond+length*4/3-1)))
+	assert.True(t, a.Hears("b.c", a.now(150*time.Millisecond+length*4/3-1)))
+	assert.False(t, a.Hears("b.c", a.now(150*time.Millisecond+length*4/3)))
 	assert.Equal(t, epoch, a.Epoch("b.c"))
 	assert.True(t, a.Over("b.c", epoch, a.now(150*time.Millisecond+length*4/3)))
 
@@ -85,6 +87,7 @@ func TestCallsOfOlderVersionsAndOfTheNodeItselfAreAlwaysWanted(t *testing.T) {
 	assert.Nil(t, b.Wanted(""))
 	assert.Nil(t, b.Wanted("1a2b3c"))
 	assert.Empty(t, a.Epoch("a"))
+	assert.True(t, a.Hears("a", a.now(time.Hour)))
 	assert.False(t, a.Over("a", "", a.now(time.Hour)))
 	assert.False(t, a.End("a", ""))
 }

@@ -305,6 +305,9 @@ func (c *clusterParts) ChangeUsers(change []byte) (deleted int, err error) {
 // Epoch implements forward.Nodes.
 func (c *clusterParts) Epoch(node string) string { return c.node.Epoch(node) }
 
+// Hears implements forward.Nodes.
+func (c *clusterParts) Hears(node string) bool { return c.node.Hears(node) }
+
 // Over implements forward.Nodes.
 func (c *clusterParts) Over(node, epoch string) bool { return c.node.Over(node, epoch) }
 

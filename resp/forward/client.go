@@ -418,7 +418,9 @@ func (c *Client) checkWait(l *link) error {
 	if err := c.Gone(); err != nil {
 		return err
 	}
-	if c.Pool.options.Nodes.Over(l.peer.node, l.epoch) {
+	// that the epoch has ended, for another link, is no reason: the node refuses calls of it that
+	// have not begun, and they are sent again
+	if !c.Pool.options.Nodes.Hears(l.peer.node) {
 		return errUnreachable
 	}
 	return nil

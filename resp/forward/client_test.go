@@ -54,6 +54,8 @@ func (f *fakes) setLeader(node string) {
 
 func (f *fakes) Epoch(string) string { return "e" + strconv.Itoa(int(f.epoch.Load())) }
 
+func (f *fakes) Hears(string) bool { return !f.lost.Load() }
+
 func (f *fakes) Over(_, epoch string) bool {
 	return f.lost.Load() || epoch != f.Epoch("") && f.acknowledged.Load()
 }
@@ -290,6 +292,45 @@ func TestBrokenLinkEndsItsEpoch(t *testing.T) {
 		require.Equal(t, Answered, other.Do(kept, AppendCall(nil, words("GET 1")), Caller{}, &r, nil))
 		assert.Equal(t, dialed+1, f.dialed, "the idle link is of an epoch that has ended")
 	}
+}
+
+// A broken link ends the epoch of all links to the node. Calls that wait on other ones are
+// answered, or refused by the node and sent again.
+func TestBrokenLinkLeavesCallsOnOtherLinks(t *testing.T) {
+	release := make(chan struct{})
+	var refused atomic.Bool
+	f := &fakes{leader: "n1", answer: func(_ string, words []string) string {
+		switch {
+		case words[1] == "broken":
+			return ""
+		case words[1] == "refused" && refused.CompareAndSwap(false, true):
+			<-release
+			return "-CLUSTERDOWN this node does not lead the slot now\r\n"
+		}
+		<-release
+		return ":1\r\n"
+	}}
+	c := f.client(4, 160*time.Millisecond)
+	done := make(chan Outcome, 2)
+	for _, key := range []string{"answered", "refused"} {
+		waiting := Client{Pool: c.Pool, Gone: c.Gone}
+		go func() {
+			var r wire.Reply
+			request := AppendCall(nil, words("BZPOPMIN "+key))
+			done <- waiting.Do(Call{Node: "n1", Keeps: true}, request, Caller{}, &r, nil)
+		}()
+	}
+	for f.sent("n1 BZPOPMIN") < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	var r wire.Reply
+	assert.Equal(t, Unknown, c.Do(Call{Node: "n1"}, AppendCall(nil, words("GET broken")), Caller{}, &r, nil))
+	time.Sleep(3 * 20 * time.Millisecond) // the links are checked meanwhile
+	assert.Empty(t, done)
+	close(release)
+	assert.Equal(t, Answered, <-done)
+	assert.Equal(t, Answered, <-done)
+	assert.Equal(t, 3, f.sent("n1 BZPOPMIN"))
 }
 
 // TestLinksAreLimited sends calls that wait for the only link, and others that are refused because

@@ -26,7 +26,8 @@
 // A call with the outcome Unknown does not begin to run afterwards, though it may lie in a queue of
 // the other node: each link belongs to an epoch, and a node runs calls of an epoch only while it
 // knows that they are wanted (package cluster/wanted). The outcome is known when the epoch is over.
-// Links of later epochs are new ones.
+// Links of later epochs are new ones. Calls that wait on other links of the epoch are answered, or
+// refused and sent again, as long as the other node is heard.
 //
 // # Limits
 //
