@@ -190,7 +190,7 @@ func (s *session) waitForJournal() {
 		return
 	}
 	failed := wire.CountReplies(s.Reply.B[s.depends:])
-	s.Reply.B, s.Reply.Truncated = s.Reply.B[:s.depends], false
+	s.Reply.B = s.Reply.B[:s.depends] // a client whose replies were cut off is closed all the same
 	for range failed {
 		s.ReplyError("MISCONF the changes of this call, or those that it shows, may be lost: " + err.Error())
 	}

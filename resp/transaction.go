@@ -162,6 +162,11 @@ func exec(c *command.Call) error {
 		return k.refusal
 	}
 	s.beginAll(&t)
+	if s.GivenUp() { // while it waited for the locks
+		s.Tx.Unwatch(&s.watching)
+		s.clustered.node.refused = true
+		return errNotHere
+	}
 	intact := s.Tx.Intact(&s.watching)
 	s.Tx.Unwatch(&s.watching)
 	if !intact {

@@ -150,8 +150,9 @@ func (p *parts) openCluster() error {
 		Timeout: time.Duration(own.Timeout) * time.Millisecond, Sync: p.settings.Store().Sync == storage.SyncAlways,
 		// a call waits for the entry before its own, and for its own
 		Patience: max(p.cluster.hold, time.Duration(own.Timeout)*time.Millisecond) / 2,
-		Wanted:   p.cluster.hold * 3 / 4,
-		Host:     own.AnnounceHost, Port: announced(own.AnnouncePort, start.Port),
+		// a short hold time must not end leases before reports renew them
+		Wanted: max(p.cluster.hold*3/4, time.Duration(own.Timeout)*time.Millisecond*3/2),
+		Host:   own.AnnounceHost, Port: announced(own.AnnouncePort, start.Port),
 		TLSPort: announced(own.AnnounceTLSPort, start.TLSPort), Version: version, Engine: p.cluster.engine,
 		Clock: p.source, Log: p.log, Begun: p.cluster.begun, Users: p.server,
 		PoliciesChanged: func() {
