@@ -192,8 +192,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/commands/server": {
 		ours: []string{
 			"rlserver/acl", "rlserver/cluster/overview", "rlserver/engine", "rlserver/engine/object",
-			"rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob", "rlserver/resp/wire",
-			"rlserver/stats", "rlserver/storage",
+			"rlserver/grammar", "rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/glob",
+			"rlserver/resp/wire", "rlserver/stats", "rlserver/storage",
 		},
 	},
 	"rlserver/resp/commands/str": {

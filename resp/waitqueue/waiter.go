@@ -182,8 +182,8 @@ func (w *Waiter) end() Outcome {
 // writes the reply, if the call has none.
 func (w *Waiter) leaveStep(tx *engine.Tx, i int) {
 	keys := make([]engine.Key, len(w.steps[i]))
-	for j, e := range w.steps[i] {
-		keys[j] = e.queue.key
+	for j := range keys { // the rest of an entry changes under the locks
+		keys[j] = w.steps[i][j].queue.key
 	}
 	tx.Begin(w.owner.clock.Now(), w.call.DB, keys, true)
 	defer w.endStep(tx)
