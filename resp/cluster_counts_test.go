@@ -80,6 +80,7 @@ func (o fakeOutcome) Wait() error {
 func newFakeCluster(t *testing.T, with ...func(*Options)) (*fakeCluster, *testServer) {
 	f := &fakeCluster{awaited: make(chan struct{})}
 	ts := startServer(t, config.Defaults{Databases: 1}, func(o *Options) {
+		o.Cluster = f
 		for _, change := range with {
 			change(o)
 		}
@@ -88,7 +89,6 @@ func newFakeCluster(t *testing.T, with ...func(*Options)) (*fakeCluster, *testSe
 			Clock:  o.Clock,
 			Ask:    func() Outcome { return fakeOutcome{f} }, Ended: make(chan struct{}),
 		}
-		o.Cluster = f
 	})
 	f.server = ts.Server
 	return f, ts
