@@ -115,13 +115,13 @@ func newHangingTrio(t *testing.T) (tr *trio, hangs *[3]sync.RWMutex) {
 	return tr, hangs
 }
 
-// servesWithout waits until a call is agreed on under another leader.
-func (tr *trio) servesWithout(n *node) {
+// serves waits until a call is agreed on under a leader other than those with the numbers in not.
+func (tr *trio) serves(not ...int) {
 	tr.t.Helper()
-	tr.eventually("another node serves", func() bool {
-		other, err := tr.leader(n.i).group.Leading()
+	tr.eventually("a node serves", func() bool {
+		p, err := tr.leader(not...).group.Leading()
 		if err == nil {
-			_, err = admit(other, "k", 1<<40)
+			_, err = admit(p, "k", 1<<40)
 		}
 		return err == nil
 	})
@@ -138,7 +138,7 @@ func TestTheDiskOfALeaderHangs(t *testing.T) {
 	hangs[leader.i].Lock()
 	_, err = admit(r, "k", 1<<40)
 	assert.ErrorIs(t, err, ErrUnknown)
-	tr.servesWithout(leader)
+	tr.serves(leader.i)
 	hangs[leader.i].Unlock()
 	tr.agree()
 }
@@ -151,7 +151,7 @@ func TestTheDiskOfANewLeaderHangs(t *testing.T) {
 	next := tr.nodes[(leader.i+1)%3]
 	hangs[next.i].Lock()
 	leader.group.HandOver(t.Context(), "a test", names[next.i])
-	tr.servesWithout(next)
+	tr.serves(next.i)
 	hangs[next.i].Unlock()
 	tr.agree()
 }
@@ -188,7 +188,7 @@ func TestLeadershipGoesToWhoStores(t *testing.T) {
 	assert.Zero(t, leader.group.KeptUp(next.group.ID()))
 
 	require.NoError(t, leader.group.HandOver(t.Context(), "a test"))
-	tr.servesWithout(next)
+	tr.serves(next.i)
 	assert.Nil(t, leader.group.KeepUp(), "another one leads")
 	hangs[next.i].Unlock()
 	tr.agree()
@@ -238,7 +238,7 @@ func TestADiskHangsDuringATransfer(t *testing.T) {
 				assert.Error(t, leader.group.transfer(run, r, next.group.ID(), "a test"))
 			}
 		}
-		tr.servesWithout(next)
+		tr.serves(next.i)
 		hangs[next.i].Unlock()
 		tr.agree()
 	}
@@ -255,13 +255,7 @@ func TestATransferThatDoesNotEndEndsLeadership(t *testing.T) {
 	for !r.endQuietly() {
 	}
 	run.endUnlessServing(r, run.raft.CurrentTerm(), next.group.ID().Node, short)
-	tr.eventually("a node serves", func() bool { // whoever is elected, perhaps the same one again
-		p, err := tr.leader().group.Leading()
-		if err == nil {
-			_, err = admit(p, "k", 1<<40)
-		}
-		return err == nil
-	})
+	tr.serves() // whoever is elected, perhaps the same one again
 	tr.agree()
 	assert.EqualValues(t, 1, leader.group.Figures().Rebuilds)
 }
