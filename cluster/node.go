@@ -20,13 +20,13 @@ import (
 
 	"github.com/hashicorp/raft-wal/types"
 
-	"rlserver/clock"
 	"rlserver/cluster/group"
 	"rlserver/cluster/mux"
 	"rlserver/cluster/slot"
 	"rlserver/cluster/wanted"
 	"rlserver/engine"
-	"rlserver/stats"
+	"rlserver/internal/clock"
+	"rlserver/internal/stats"
 )
 
 // The number of groups of a cluster.

@@ -17,11 +17,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/clock"
 	"rlserver/cluster/clustertest"
 	"rlserver/cluster/group"
 	"rlserver/engine"
 	"rlserver/engine/rule"
+	"rlserver/internal/clock"
 )
 
 func TestMain(m *testing.M) { clustertest.Main(m) }

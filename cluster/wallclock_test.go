@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/clock"
 	"rlserver/cluster/group"
+	"rlserver/internal/clock"
 )
 
 // A replica that is behind its leader knows the time of the entries that it applies, which may be

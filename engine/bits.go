@@ -1,8 +1,8 @@
 package engine
 
 import (
-	"rlserver/bitmap"
 	"rlserver/engine/object"
+	"rlserver/internal/bitmap"
 )
 
 // Bit 0 of a string is the highest bit of its first byte. Bits behind its end are 0.

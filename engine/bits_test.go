@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/bitmap"
 	"rlserver/engine/effect"
 	"rlserver/engine/eviction"
 	"rlserver/engine/object"
+	"rlserver/internal/bitmap"
 )
 
 // bitsOf returns the bits of a string as text.

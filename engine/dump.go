@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"rlserver/dict"
 	"rlserver/engine/effect"
 	"rlserver/engine/eviction"
 	"rlserver/engine/object"
+	"rlserver/internal/dict"
 )
 
 // Content returns the value of a key; ok is false for a missing key.

@@ -5,10 +5,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"rlserver/dict"
 	"rlserver/engine/denials"
 	"rlserver/engine/effect"
 	"rlserver/engine/rule"
+	"rlserver/internal/dict"
 )
 
 // Options are the options of New. The zero value of a field means its default.

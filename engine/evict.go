@@ -3,11 +3,11 @@ package engine
 import (
 	"math"
 
-	"rlserver/dict"
 	"rlserver/engine/eviction"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/rule"
+	"rlserver/internal/dict"
 )
 
 // DefaultSamples is how many keys are sampled to evict one, unless SetEviction sets another number.

@@ -10,7 +10,7 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/object"
 	"rlserver/engine/rule"
-	"rlserver/stats"
+	"rlserver/internal/stats"
 )
 
 // Policy is a named limit that the engine keeps, for Tx.Check. It is immutable except for its

@@ -6,7 +6,7 @@ import (
 
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
-	"rlserver/stats"
+	"rlserver/internal/stats"
 )
 
 // check is the scratch space of Check.

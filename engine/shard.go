@@ -6,9 +6,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"rlserver/dict"
 	"rlserver/engine/denials"
 	"rlserver/engine/object"
+	"rlserver/internal/dict"
 )
 
 // maxShards keeps a SCAN cursor, shard and position in it, below 2^53, the largest integer a

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"rlserver/dict"
 	"rlserver/engine/effect"
 	"rlserver/engine/object"
+	"rlserver/internal/dict"
 )
 
 // Snapshot is the whole keyspace at one point in time, visited in steps while calls continue. It

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
-	"rlserver/storage"
+	"rlserver/internal/storage"
 )
 
 // changingDirectory is a directory that a server changes right after its files have been listed, a

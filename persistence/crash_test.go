@@ -19,7 +19,7 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/engine/rule"
-	"rlserver/storage"
+	"rlserver/internal/storage"
 )
 
 const (

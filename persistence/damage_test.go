@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/storage"
+	"rlserver/internal/storage"
 )
 
 // unpacked returns the records of a snapshot.

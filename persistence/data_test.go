@@ -12,7 +12,7 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
-	"rlserver/storage"
+	"rlserver/internal/storage"
 )
 
 // newDataWorld returns a world whose data is in a real directory, as the tools need it.

@@ -9,7 +9,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/limit"
-	"rlserver/storage"
+	"rlserver/internal/storage"
 )
 
 // A key that expired while the server was down is deleted by the start, and the deletion is logged:

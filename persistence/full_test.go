@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
-	"rlserver/storage"
+	"rlserver/internal/storage"
 )
 
 var errFull = &os.PathError{Op: "write", Path: "/data/log", Err: syscall.ENOSPC}

@@ -16,7 +16,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/limit"
-	"rlserver/storage"
+	"rlserver/internal/storage"
 )
 
 // The golden directories of a format version are testdata/v<version>/<name>. Next to each are the

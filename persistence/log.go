@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"rlserver/engine"
-	"rlserver/storage"
+	"rlserver/internal/storage"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 
 	"rlserver/engine/effect"
-	"rlserver/largecopy"
+	"rlserver/internal/largecopy"
 )
 
 // headerSize is the size of a record header: the length, 8 bytes, and the checksum, 4 bytes.

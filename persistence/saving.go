@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"rlserver/storage"
+	"rlserver/internal/storage"
 )
 
 // Snapshot takes a snapshot, and returns when it is durable and the files that it replaces are

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
-	"rlserver/storage"
+	"rlserver/internal/storage"
 )
 
 // settle waits until the store has done everything that is due.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"rlserver/engine"
-	"rlserver/storage"
+	"rlserver/internal/storage"
 )
 
 // Options are the options of Open.

@@ -10,7 +10,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/effect"
-	"rlserver/largecopy"
+	"rlserver/internal/largecopy"
 )
 
 // AppendCall appends the effects of a call at a time, Unix ms, as one record. The effects are those

@@ -13,7 +13,7 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/effect"
 	"rlserver/engine/object"
-	"rlserver/largecopy"
+	"rlserver/internal/largecopy"
 )
 
 // stateStream returns an engine with some keys, and the stream of its state.

@@ -20,7 +20,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/limit"
-	"rlserver/storage"
+	"rlserver/internal/storage"
 )
 
 // virtual runs a test in virtual time, with a world on a disk in memory that uses this time and

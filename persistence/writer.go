@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"rlserver/engine/effect"
-	"rlserver/storage"
+	"rlserver/internal/storage"
 )
 
 // retryInterval is the time between retries of a write that found the disk full.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidwall/redcon"
 
-	"rlserver/clock"
+	"rlserver/internal/clock"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
 )

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/acl"
+	"rlserver/internal/acl"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
 )

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"rlserver/acl"
 	"rlserver/engine"
-	"rlserver/grammar"
+	"rlserver/internal/acl"
+	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/clock"
+	"rlserver/internal/clock"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
 )

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"rlserver/acl"
 	"rlserver/engine"
+	"rlserver/internal/acl"
 	"rlserver/resp/command"
 )
 

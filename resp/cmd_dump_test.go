@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/rdb"
+	"rlserver/internal/rdb"
 	"rlserver/resp/config"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 	"rlserver/resp/commands/str"
 	"rlserver/resp/config"
 )

@@ -3,8 +3,8 @@ package resp
 import (
 	"fmt"
 
-	"rlserver/acl"
 	"rlserver/engine"
+	"rlserver/internal/acl"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
 )

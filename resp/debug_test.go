@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/internal/storage"
 	"rlserver/resp/commands/server"
 	"rlserver/resp/config"
-	"rlserver/storage"
 )
 
 // Transcripts test the digests of Redis' types; these are of types that Redis lacks.

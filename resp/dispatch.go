@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"rlserver/engine"
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 	"rlserver/resp/commands/clustering"
 	"rlserver/resp/executor"

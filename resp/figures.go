@@ -4,10 +4,10 @@ import (
 	"runtime/debug"
 	"time"
 
-	"rlserver/acl"
-	"rlserver/clock"
+	"rlserver/internal/acl"
+	"rlserver/internal/clock"
+	"rlserver/internal/stats"
 	"rlserver/resp/command"
-	"rlserver/stats"
 )
 
 // Figures returns the current figures. It takes no lock that a call holds for long.

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/internal/stats"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
-	"rlserver/stats"
 )
 
 func TestInfo(t *testing.T) {

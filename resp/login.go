@@ -3,9 +3,9 @@ package resp
 import (
 	"time"
 
-	"rlserver/acl"
 	"rlserver/engine"
-	"rlserver/logins"
+	"rlserver/internal/acl"
+	"rlserver/internal/logins"
 	"rlserver/resp/command"
 	"rlserver/resp/executor"
 )

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/acl"
 	"rlserver/engine"
+	"rlserver/internal/acl"
 	"rlserver/resp/config"
 	"rlserver/resp/wire"
 )

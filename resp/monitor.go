@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"rlserver/engine"
+	"rlserver/internal/storage"
 	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
 	"rlserver/resp/diagnostics"
 	"rlserver/resp/executor"
-	"rlserver/storage"
 )
 
 func init() {

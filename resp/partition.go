@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 
-	"rlserver/clock"
 	"rlserver/cluster/slot"
 	"rlserver/engine"
+	"rlserver/internal/clock"
 	"rlserver/resp/command"
 	"rlserver/resp/commands/clustering"
 	"rlserver/resp/forward"

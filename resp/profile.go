@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rlserver/acl"
+	"rlserver/internal/acl"
 	"rlserver/resp/command"
 )
 

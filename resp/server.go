@@ -9,10 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rlserver/certs"
-	"rlserver/clock"
 	"rlserver/engine"
-	"rlserver/logins"
+	"rlserver/internal/certs"
+	"rlserver/internal/clock"
+	"rlserver/internal/logins"
+	"rlserver/internal/stats"
+	"rlserver/internal/storage"
 	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
@@ -20,8 +22,6 @@ import (
 	"rlserver/resp/executor"
 	"rlserver/resp/forward"
 	"rlserver/resp/waitqueue"
-	"rlserver/stats"
-	"rlserver/storage"
 )
 
 // Server serves the Redis protocol on any number of listeners from one engine.

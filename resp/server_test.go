@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"rlserver/clock"
 	"rlserver/engine"
+	"rlserver/internal/clock"
 	"rlserver/resp/command"
 	"rlserver/resp/command/commandtest"
 	"rlserver/resp/config"

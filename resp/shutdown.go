@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"rlserver/engine"
+	"rlserver/internal/storage"
 	"rlserver/resp/command"
-	"rlserver/storage"
 )
 
 func init() {

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
+	"rlserver/internal/storage"
 	"rlserver/resp/config"
-	"rlserver/storage"
 )
 
 // fakeStore is a store that does what the test sets, and records its calls.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"rlserver/certs"
+	"rlserver/internal/certs"
 	"rlserver/resp/config"
 )
 

@@ -18,12 +18,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/clock"
 	"rlserver/engine"
+	"rlserver/internal/clock"
+	"rlserver/internal/storage"
 	"rlserver/resp/command"
 	"rlserver/resp/command/commandtest"
 	"rlserver/resp/config"
-	"rlserver/storage"
 )
 
 // pipes is a listener whose connections are in memory, so that synctest sees which goroutines wait

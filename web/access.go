@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"rlserver/logins"
+	"rlserver/internal/logins"
 )
 
 // Permission reports whether a user may make a call of the Redis protocol. HTTP shows a user only

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"rlserver/logins"
+	"rlserver/internal/logins"
 )
 
 // accessCase is a server, and a client that asks for the metrics.

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/cluster/overview"
-	"rlserver/stats"
+	"rlserver/internal/stats"
 )
 
 func exampleCluster(groups int) *overview.Cluster {

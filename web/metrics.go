@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"rlserver/stats"
+	"rlserver/internal/stats"
 )
 
 // metricsHandler serves /metrics. Each scrape takes one State of the source.

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rlserver/logins"
+	"rlserver/internal/logins"
 )
 
 // places are the connections of all listeners: at most max with a request that is answered, and

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"rlserver/cluster/overview"
-	"rlserver/stats"
+	"rlserver/internal/stats"
 )
 
 // Source supplies the state of the server. Any goroutine may call its methods.

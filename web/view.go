@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"rlserver/stats"
+	"rlserver/internal/stats"
 )
 
 // view is the content of the page, as JSON. Counts are those of INFO. Rates are per second since

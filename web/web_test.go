@@ -23,8 +23,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/logins"
-	"rlserver/stats"
+	"rlserver/internal/logins"
+	"rlserver/internal/stats"
 )
 
 const maxWait = 2 * time.Minute

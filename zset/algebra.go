@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"rlserver/dict"
+	"rlserver/internal/dict"
 )
 
 // Weighted is an operand of Union and Intersect: a set and the factor of its scores. A nil Set is

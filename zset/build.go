@@ -9,7 +9,7 @@ import (
 	"math"
 	"slices"
 
-	"rlserver/dict"
+	"rlserver/internal/dict"
 )
 
 // element is an element of a set to be built. member aliases an operand.

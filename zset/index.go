@@ -1,6 +1,6 @@
 package zset
 
-import "rlserver/dict"
+import "rlserver/internal/dict"
 
 // indexed is the index entry of a member: enough to find it in the sequence, where it is compared.
 // Two members with the same hash and score have an entry each, and the entries are interchangeable.

@@ -4,7 +4,7 @@ import (
 	"iter"
 	"math"
 
-	"rlserver/dict"
+	"rlserver/internal/dict"
 )
 
 // Member is a member and its score. The bytes belong to the caller.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"rlserver/dict"
+	"rlserver/internal/dict"
 )
 
 var hasher = dict.NewHasher(7, 11)

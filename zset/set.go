@@ -3,7 +3,7 @@ package zset
 import (
 	"math"
 
-	"rlserver/dict"
+	"rlserver/internal/dict"
 )
 
 // Set is a sorted set: members with a score each, ordered by score and then by the bytes of the

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"rlserver/rdb"
+	"rlserver/internal/rdb"
 )
 
 const password = "secret"

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/clock"
 	"rlserver/engine"
+	"rlserver/internal/clock"
 )
 
 // newFSM returns the state of one replica, without raft.

@@ -15,8 +15,8 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/hashicorp/raft-wal/types"
 
-	"rlserver/clock"
 	"rlserver/engine"
+	"rlserver/internal/clock"
 )
 
 // Options are what a group's replica on a node is made of.

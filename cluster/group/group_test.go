@@ -21,13 +21,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/clock"
 	"rlserver/cluster/clustertest"
 	"rlserver/cluster/mux"
 	"rlserver/engine"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/rule"
+	"rlserver/internal/clock"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"rlserver/clock"
 	"rlserver/engine"
+	"rlserver/internal/clock"
 )
 
 // heap returns the bytes of the heap that are in use. What has just been closed is kept by timers

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rlserver/clock"
 	"rlserver/cluster/broken"
 	"rlserver/engine"
+	"rlserver/internal/clock"
 	"rlserver/persistence"
 )
 

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rlserver/clock"
 	"rlserver/cluster/broken"
+	"rlserver/internal/clock"
 )
 
 // timeline is the time of a group. Followers estimate it: the latest time in the log plus the

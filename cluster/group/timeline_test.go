@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/clock"
 	"rlserver/engine"
+	"rlserver/internal/clock"
 )
 
 // machine is a machine's clocks, handed in.

@@ -31,7 +31,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rlserver/clock"
+	"rlserver/internal/clock"
 )
 
 // Channel is what a connection is for: a group, Control or Forward.

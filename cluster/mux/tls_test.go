@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/certs"
+	"rlserver/internal/certs"
 )
 
 // nodeTLS returns the configuration of a node with a certificate of a new CA.

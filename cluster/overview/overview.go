@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"rlserver/stats"
+	"rlserver/internal/stats"
 )
 
 // The roles of a node in a group.

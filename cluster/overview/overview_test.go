@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"rlserver/stats"
+	"rlserver/internal/stats"
 )
 
 func example() *Cluster {

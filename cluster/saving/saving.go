@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"rlserver/storage"
+	"rlserver/internal/storage"
 )
 
 // Group is a replica of a group.

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/clock"
+	"rlserver/internal/clock"
 )
 
 // machine runs servers in this process, one after the other, with a system clock that the test

@@ -18,10 +18,10 @@ import (
 	"rlserver/cluster/group"
 	"rlserver/cluster/overview"
 	"rlserver/engine"
+	"rlserver/internal/storage"
 	"rlserver/resp"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
-	"rlserver/storage"
 )
 
 // clustered reports whether the server is a node of a cluster.

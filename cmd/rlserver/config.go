@@ -12,9 +12,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"rlserver/process"
+	"rlserver/internal/process"
+	"rlserver/internal/smallfile"
 	"rlserver/resp/config"
-	"rlserver/smallfile"
 )
 
 // version is what --version and INFO report.

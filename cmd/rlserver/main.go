@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"rlserver/process"
+	"rlserver/internal/process"
 )
 
 func main() {

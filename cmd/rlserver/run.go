@@ -14,13 +14,13 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"rlserver/certs"
-	"rlserver/clock"
 	"rlserver/engine"
+	"rlserver/internal/certs"
+	"rlserver/internal/clock"
+	"rlserver/internal/policyfile"
+	"rlserver/internal/process"
+	"rlserver/internal/progress"
 	"rlserver/persistence"
-	"rlserver/policyfile"
-	"rlserver/process"
-	"rlserver/progress"
 	"rlserver/resp"
 	"rlserver/resp/config"
 	"rlserver/web"

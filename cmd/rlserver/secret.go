@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"rlserver/smallfile"
+	"rlserver/internal/smallfile"
 )
 
 const (

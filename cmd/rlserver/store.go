@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"rlserver/cluster/saving"
+	"rlserver/internal/storage"
 	"rlserver/persistence"
-	"rlserver/storage"
 )
 
 // clusterStore returns the store of a node of a cluster: the logs and snapshots of its groups.

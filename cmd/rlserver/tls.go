@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"rlserver/certs"
+	"rlserver/internal/certs"
 	"rlserver/resp/config"
 )
 

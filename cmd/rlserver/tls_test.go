@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/certs"
+	"rlserver/internal/certs"
 )
 
 func TestGenCertWritesCertificates(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"rlserver/cluster"
+	"rlserver/internal/progress"
 	"rlserver/persistence"
-	"rlserver/progress"
 	"rlserver/resp/command"
 )
 

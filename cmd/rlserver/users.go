@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"rlserver/acl"
+	"rlserver/internal/acl"
 	"rlserver/resp/command"
 )
 

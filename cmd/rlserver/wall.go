@@ -2,7 +2,7 @@
 
 package main
 
-import "rlserver/clock"
+import "rlserver/internal/clock"
 
 // machineClock returns the clocks of the machine.
 func machineClock() clock.Source { return clock.System() }

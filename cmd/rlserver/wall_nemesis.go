@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"rlserver/clock"
+	"rlserver/internal/clock"
 )
 
 // machineClock returns the clocks of the machine; the system clock is off by what the file

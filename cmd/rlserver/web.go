@@ -11,7 +11,7 @@ import (
 	"os"
 	"time"
 
-	"rlserver/certs"
+	"rlserver/internal/certs"
 	"rlserver/resp/command"
 	"rlserver/web"
 )

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/clock"
+	"rlserver/internal/clock"
 )
 
 // startHTTP starts a server with an HTTP port until the test ends.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"rlserver/largecopy"
+	"rlserver/internal/largecopy"
 )
 
 // Fields is the set of fields that a kind of effect has besides kind, database and key. The bits

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/dict"
+	"rlserver/internal/dict"
 	"rlserver/zset"
 )
 

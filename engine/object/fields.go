@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"rlserver/dict"
+	"rlserver/internal/dict"
 )
 
 // SmallHash is how many fields a small hash of Redis has at most.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/dict"
+	"rlserver/internal/dict"
 )
 
 func pairsOf(fields iter.Seq2[string, string]) (pairs []pair) {

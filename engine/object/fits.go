@@ -3,9 +3,9 @@ package object
 import (
 	"math"
 
-	"rlserver/bitmap"
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
+	"rlserver/internal/bitmap"
 )
 
 // Fits reports whether an effect can be applied to an object; nil is a missing key.

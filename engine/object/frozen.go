@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"rlserver/dict"
+	"rlserver/internal/dict"
 )
 
 // frozen is a walk through the fields of a large hash as they were at one point in time, in steps

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"unsafe"
 
-	"rlserver/dict"
 	"rlserver/engine/effect"
+	"rlserver/internal/dict"
 )
 
 // Hash is a hash.

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"rlserver/engine/effect"
-	"rlserver/largecopy"
+	"rlserver/internal/largecopy"
 )
 
 // MaxString is the longest string that APPEND and SETRANGE can build, in bytes.

@@ -3,8 +3,8 @@ package object
 import (
 	"unsafe"
 
-	"rlserver/dict"
 	"rlserver/engine/effect"
+	"rlserver/internal/dict"
 	"rlserver/zset"
 )
 

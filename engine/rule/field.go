@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"rlserver/engine/limit"
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 )
 
 // Field is one argument of an algorithm, or an option, which follows a keyword.

@@ -3,7 +3,7 @@ package rule
 import (
 	"bytes"
 	"fmt"
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 	"strings"
 )
 

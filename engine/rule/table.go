@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"rlserver/engine/limit"
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 )
 
 // Algorithm is the syntax of one algorithm's rules: its name, its fields in order, and its options.

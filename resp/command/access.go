@@ -4,8 +4,8 @@ import (
 	"strings"
 	"sync"
 
-	"rlserver/acl"
 	"rlserver/engine"
+	"rlserver/internal/acl"
 	"rlserver/resp/glob"
 )
 

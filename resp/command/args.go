@@ -5,7 +5,7 @@ import (
 	"math/big"
 
 	"rlserver/engine"
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 )
 
 // Args is a cursor over the arguments of a call. It keeps the first error, which End returns;

@@ -10,15 +10,15 @@ import (
 	"strings"
 	"time"
 
-	"rlserver/acl"
-	"rlserver/clock"
 	"rlserver/engine"
 	"rlserver/engine/limit"
+	"rlserver/internal/acl"
+	"rlserver/internal/clock"
+	"rlserver/internal/stats"
+	"rlserver/internal/storage"
 	"rlserver/resp/config"
 	"rlserver/resp/diagnostics"
 	"rlserver/resp/wire"
-	"rlserver/stats"
-	"rlserver/storage"
 )
 
 // Call is what a handler works on. A connection reuses one for all its calls; a call that waits has

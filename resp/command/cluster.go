@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"rlserver/clock"
 	"rlserver/cluster/overview"
 	"rlserver/cluster/slot"
 	"rlserver/engine"
+	"rlserver/internal/clock"
 )
 
 // Cluster is the cluster of which the server is a node.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"rlserver/acl"
-	"rlserver/grammar"
+	"rlserver/internal/acl"
+	"rlserver/internal/grammar"
 )
 
 // Command is the declaration of a command. See the package comment.

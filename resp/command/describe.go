@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"rlserver/engine"
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 	"rlserver/resp/glob"
 	"rlserver/resp/wire"
 )

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"rlserver/engine"
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 )
 
 // Deadline parses an amount of time of at least least, in units of unit ms, and returns the

@@ -1,6 +1,6 @@
 package command
 
-import "rlserver/grammar"
+import "rlserver/internal/grammar"
 
 // When leadership ends while the reply of a call waits, the client is told whether it may send the
 // call again. That is a fact of the call's declaration and of its arguments as its handler parses

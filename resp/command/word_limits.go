@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"rlserver/engine"
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 )
 
 const (

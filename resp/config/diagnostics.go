@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 )
 
 // ClientClass is a kind of client with an output buffer limit of its own.

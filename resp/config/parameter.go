@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"rlserver/grammar"
-	"rlserver/logins"
+	"rlserver/internal/grammar"
+	"rlserver/internal/logins"
 )
 
 // Parameter is a setting: a flag, an environment variable, a line of the configuration file and a

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"rlserver/internal/smallfile"
 	"rlserver/resp/config/conffile"
-	"rlserver/smallfile"
 )
 
 // ErrNoFile is returned by Rewrite if the server has no configuration file.

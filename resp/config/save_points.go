@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"rlserver/storage"
+	"rlserver/internal/storage"
 )
 
 // SavePoints is the value of the parameter save: a snapshot is due as soon as one of them is

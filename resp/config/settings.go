@@ -9,13 +9,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rlserver/acl"
-	"rlserver/certs"
 	"rlserver/engine"
 	"rlserver/engine/eviction"
 	"rlserver/engine/object"
-	"rlserver/logins"
-	"rlserver/storage"
+	"rlserver/internal/acl"
+	"rlserver/internal/certs"
+	"rlserver/internal/logins"
+	"rlserver/internal/storage"
 )
 
 // Defaults are the settings that a server starts with.

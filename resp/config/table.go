@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"rlserver/engine/eviction"
-	"rlserver/logins"
+	"rlserver/internal/logins"
 )
 
 // Headings of --help.

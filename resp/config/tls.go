@@ -3,7 +3,7 @@ package config
 import (
 	"strings"
 
-	"rlserver/certs"
+	"rlserver/internal/certs"
 )
 
 // TLSFiles are the parameters of TLS that can change while the server runs, as CONFIG GET returns

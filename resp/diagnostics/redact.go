@@ -3,7 +3,7 @@ package diagnostics
 import (
 	"slices"
 
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 	"rlserver/resp/config"
 )
 

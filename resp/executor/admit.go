@@ -1,8 +1,8 @@
 package executor
 
 import (
-	"rlserver/acl"
 	"rlserver/engine"
+	"rlserver/internal/acl"
 	"rlserver/resp/command"
 )
 

@@ -9,16 +9,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/acl"
-	"rlserver/clock"
 	"rlserver/engine"
+	"rlserver/internal/acl"
+	"rlserver/internal/clock"
+	"rlserver/internal/stats"
 	"rlserver/resp/command"
 	_ "rlserver/resp/commands/limits"
 	_ "rlserver/resp/commands/str"
 	"rlserver/resp/config"
 	"rlserver/resp/diagnostics"
 	"rlserver/resp/executor"
-	"rlserver/stats"
 )
 
 // program is an origin of calls that is no connection, such as a script.

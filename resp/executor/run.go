@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"rlserver/engine"
+	"rlserver/internal/stats"
 	"rlserver/resp/command"
-	"rlserver/stats"
 )
 
 // Origin is who brings the calls of a Runner.

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rlserver/clock"
 	"rlserver/engine"
+	"rlserver/internal/clock"
 	"rlserver/resp/command"
 	"rlserver/resp/executor"
 )

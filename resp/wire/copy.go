@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 )
 
 var errNotReply = errors.New("what another node has sent is not a reply")

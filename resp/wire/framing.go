@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 	"rlserver/resp/config"
 )
 

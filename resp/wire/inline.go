@@ -1,6 +1,6 @@
 package wire
 
-import "rlserver/grammar"
+import "rlserver/internal/grammar"
 
 // splitInline appends the words of an inline command: a line, without its line end, as typed in a
 // terminal. A blank line has no words. ok is false if the quotes are unbalanced. The words

@@ -3,7 +3,7 @@ package wire
 import (
 	"sync"
 
-	"rlserver/largecopy"
+	"rlserver/internal/largecopy"
 )
 
 // The buffer grows with the input that has arrived, never by an announced length.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 )
 
 // Reply is the buffer of a session's replies to the current batch. It has one method per kind of

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 )
 
 // common takes the next command if it has the form that nearly all clients send, and returns its

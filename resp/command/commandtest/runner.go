@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"rlserver/clock"
 	"rlserver/engine"
+	"rlserver/internal/clock"
+	"rlserver/internal/stats"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
 	"rlserver/resp/executor"
-	"rlserver/stats"
 )
 
 // Start is the time at which the clock of a Runner starts: 2026-01-01 00:00:00 UTC, in Unix ms.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"rlserver/engine/object"
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
 )

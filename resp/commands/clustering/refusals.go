@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"rlserver/engine"
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
 )

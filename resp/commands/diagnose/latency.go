@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	"rlserver/engine"
+	"rlserver/internal/stats"
 	"rlserver/resp/command"
 	"rlserver/resp/diagnostics"
 	"rlserver/resp/wire"
-	"rlserver/stats"
 )
 
 func init() {

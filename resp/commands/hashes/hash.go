@@ -5,7 +5,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/object"
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
 )

@@ -5,7 +5,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/object"
-	"rlserver/rdb"
+	"rlserver/internal/rdb"
 	"rlserver/resp/command"
 	"rlserver/zset"
 )

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"rlserver/engine"
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
 	"rlserver/zset"

@@ -5,7 +5,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/limit"
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 )
 

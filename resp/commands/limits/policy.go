@@ -5,8 +5,8 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/rule"
+	"rlserver/internal/stats"
 	"rlserver/resp/command"
-	"rlserver/stats"
 )
 
 func init() {

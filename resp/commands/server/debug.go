@@ -8,9 +8,9 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/object"
+	"rlserver/internal/storage"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
-	"rlserver/storage"
 )
 
 func init() {

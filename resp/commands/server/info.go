@@ -14,11 +14,11 @@ import (
 	"syscall"
 	"time"
 
-	"rlserver/acl"
 	"rlserver/cluster/overview"
 	"rlserver/engine"
+	"rlserver/internal/acl"
+	"rlserver/internal/stats"
 	"rlserver/resp/command"
-	"rlserver/stats"
 )
 
 func init() {

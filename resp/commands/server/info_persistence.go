@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"rlserver/storage"
+	"rlserver/internal/storage"
 )
 
 // writePersistence writes the state of the disk. A snapshot is both what Redis calls a background

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"rlserver/internal/stats"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
-	"rlserver/stats"
 )
 
 // eachCommand calls do for all commands that have been called, subcommands included, by name.

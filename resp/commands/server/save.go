@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"rlserver/engine"
+	"rlserver/internal/storage"
 	"rlserver/resp/command"
-	"rlserver/storage"
 )
 
 func init() {

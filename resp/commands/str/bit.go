@@ -1,10 +1,10 @@
 package str
 
 import (
-	"rlserver/bitmap"
 	"rlserver/engine"
 	"rlserver/engine/object"
-	"rlserver/grammar"
+	"rlserver/internal/bitmap"
+	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 )
 

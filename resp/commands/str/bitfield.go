@@ -3,9 +3,9 @@ package str
 import (
 	"bytes"
 
-	"rlserver/bitmap"
 	"rlserver/engine"
-	"rlserver/grammar"
+	"rlserver/internal/bitmap"
+	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 )
 

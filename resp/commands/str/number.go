@@ -5,7 +5,7 @@ import (
 	"math/big"
 
 	"rlserver/engine"
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 )
 

@@ -2,7 +2,7 @@ package str
 
 import (
 	"rlserver/engine"
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 )
 

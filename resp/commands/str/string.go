@@ -3,7 +3,7 @@ package str
 import (
 	"rlserver/engine"
 	"rlserver/engine/object"
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 )
 

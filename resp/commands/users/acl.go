@@ -3,8 +3,8 @@ package users
 import (
 	"fmt"
 
-	"rlserver/acl"
 	"rlserver/engine"
+	"rlserver/internal/acl"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
 )

@@ -2,7 +2,7 @@ package zsets
 
 import (
 	"rlserver/engine"
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 	"rlserver/zset"
 )

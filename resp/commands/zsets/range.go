@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"rlserver/engine"
-	"rlserver/grammar"
+	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 	"rlserver/zset"
 )

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"rlserver/smallfile"
+	"rlserver/internal/smallfile"
 )
 
 // Directive is a line of a file that is not a comment.

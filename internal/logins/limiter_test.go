@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/clock"
+	"rlserver/internal/clock"
 )
 
 // bench is a Limiter with a clock that the test sets.

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rlserver/clock"
 	"rlserver/engine/limit"
+	"rlserver/internal/clock"
 )
 
 // Memory is how long a source counts as one that has failed after its last failure.

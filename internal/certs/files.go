@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"rlserver/smallfile"
+	"rlserver/internal/smallfile"
 )
 
 // ClientAuth is the setting whether clients must present a certificate that the CA has signed. Its

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"rlserver/engine"
-	"rlserver/smallfile"
+	"rlserver/internal/smallfile"
 )
 
 // maxSize is the largest size of a file, in bytes. It is enough for about 260,000 policies.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"rlserver/smallfile"
+	"rlserver/internal/smallfile"
 )
 
 const (
