@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -92,6 +93,20 @@ func newFakeCluster(t *testing.T, with ...func(*Options)) (*fakeCluster, *testSe
 	})
 	f.server = ts.Server
 	return f, ts
+}
+
+// A client whose reply was cut off is closed, also if the outcome of the call is unknown.
+func TestOversizedReplyOfUnknownOutcome(t *testing.T) {
+	f, ts := newFakeCluster(t)
+	c, client := ts.dial(), ts.dial()
+	require.Equal(t, "+OK", c.send("CONFIG", "SET", "client-output-buffer-limit", "normal 1mb 512kb 60"))
+	require.Equal(t, "+OK", c.send("SET", "big", strings.Repeat("x", 3<<20)))
+	f.failed.Store(true)
+	_, err := io.WriteString(client, frame("GET", "big"))
+	require.NoError(t, err)
+	rest, err := io.ReadAll(client.r)
+	assert.NoError(t, err)
+	assert.Empty(t, rest)
 }
 
 // A call on all groups may be the first one of a connection, which has no statistics yet.

@@ -299,6 +299,9 @@ func (s *session) settle() {
 
 // replaceReplies inserts the replies of other nodes, and replaces those with an unknown outcome.
 func (s *session) replaceReplies(failed bool) {
+	if s.Reply.Truncated {
+		return // the client is closed without replies
+	}
 	c, from := s.clustered, s.Reply.B
 	s.Reply.B, s.Reply.Truncated, s.Reply.NextCheck = make([]byte, 0, len(from)), false, 0
 	done := 0
