@@ -283,6 +283,20 @@ func TestCallsThatWereGivenUpDoNotRun(t *testing.T) {
 	assert.Contains(t, node.read(), "-CLUSTERDOWN")
 	assert.Equal(t, "$-1", c.do("GET k"))
 
+	// a call on all keys that waits for its locks
+	wanted.Store(true)
+	tx, _ = f.beginCall("k")
+	_, err = node.Write(append([]byte(frame(forward.Control, "default", "2", "0", "link 1.1.other")),
+		forward.AppendOnGroup(nil, 0, words("FLUSHALL"))...))
+	require.NoError(t, err)
+	c.eventually("it waits for the locks", func() bool {
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*Tx).BeginAll("))
+	})
+	wanted.Store(false)
+	tx.End()
+	assert.Contains(t, node.read(), "-CLUSTERDOWN")
+	assert.Contains(t, c.do("EXISTS a"), ":1")
+
 	// calls that wait for a key, which is then free
 	queues := ts.partitionOf(0, f.partition).queues
 	for call, free := range map[string]string{

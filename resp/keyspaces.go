@@ -51,7 +51,12 @@ func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte, faile
 			return nil, true // the client has disconnected
 		}
 	}
-	s.Run(p, nil)
+	if s.GivenUp() { // while it waited for the locks
+		s.clustered.node.refused = true
+		s.ReplyError(string(errNotHere))
+	} else {
+		s.Run(p, nil)
+	}
 	if p.WantsAll() {
 		s.Tx.End()
 	}
