@@ -48,7 +48,7 @@ func (s *session) runAfterPause(c *command.Command, words [][]byte) {
 	words = command.CloneWords(words)
 	s.flush()
 	if s.awaitPause(c) {
-		s.execute(words)
+		s.run(words)
 	}
 }
 

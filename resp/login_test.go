@@ -353,3 +353,20 @@ func TestClientsThatAreRefusedOftenAreClosed(t *testing.T) {
 	}
 	require.Equal(t, "+OK", c.do("AUTH sesame"))
 }
+
+// A call counts once among those that were refused, also if CLIENT PAUSE held it back.
+func TestPausedCallsAreRefusedOnce(t *testing.T) {
+	ts := startServer(t, config.Defaults{Password: "sesame"})
+	operator, c := ts.dial(), ts.dial()
+	require.Equal(t, "+OK", operator.do("AUTH sesame"))
+	for range maxRefused - 2 {
+		require.Equal(t, "-NOAUTH Authentication required.", c.do("PING"))
+	}
+	require.Equal(t, "+OK", operator.do("CLIENT PAUSE 5 ALL"))
+	io.WriteString(c, frame("AUTH", "wrong"))
+	require.Eventually(t, func() bool { return ts.held.Load() == 1 }, time.Minute, time.Millisecond)
+	ts.advance(5)
+	require.Contains(t, c.read(), "-WRONGPASS")
+	require.Equal(t, "+OK", c.do("AUTH sesame"))
+	require.Equal(t, "+PONG", c.do("PING"))
+}
