@@ -22,7 +22,7 @@ func TestValuesGoToRedisAndBack(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err == nil {
 		servers[1] = connect(t, startRedis(t))
 	}
-	file, err := os.Open("../rdb/testdata/payloads-7.0.15.jsonl")
+	file, err := os.Open("../internal/rdb/testdata/payloads-7.0.15.jsonl")
 	require.NoError(t, err)
 	defer file.Close()
 	lines := bufio.NewScanner(file)
