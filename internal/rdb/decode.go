@@ -49,9 +49,7 @@ func Check(payload []byte, limit int64) (*Payload, error) {
 		return nil, ErrChecksum
 	}
 	body := payload[:len(payload)-footerSize]
-	footer := payload[len(body):]
-	if binary.LittleEndian.Uint16(footer) > version ||
-		binary.LittleEndian.Uint64(footer[2:]) != checksum(payload[:len(payload)-8]) {
+	if sum := payload[len(payload)-8:]; binary.LittleEndian.Uint64(sum) != checksum(payload[:len(payload)-8]) {
 		return nil, ErrChecksum
 	}
 	if len(body) == 0 {

@@ -8,7 +8,8 @@
 //	+--------+-------- … --------+-----------+-----------+
 //
 // Version and checksum are little-endian; the checksum is Jones' CRC-64 of everything before it.
-// Versions up to 10 are read.
+// Every version is read: later ones, of Redis 7.2 and 8 and of Valkey, only add types, and a type
+// that is not in the table is refused.
 //
 //	type   value                                                             written
 //	0      string                                                            yes

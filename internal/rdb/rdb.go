@@ -71,9 +71,13 @@ const (
 	typeLimiter      = 200 // the first of limiters, the others after it
 )
 
+const fieldDeadlines ForeignError = "hash with deadlines of fields"
+
 var foreign = map[byte]ForeignError{
 	1: "list", 10: "list", 14: "list", 18: "list", 2: "set", 11: "set",
 	6: "module's value", 7: "module's value", 15: "stream", 19: "stream",
+	// of Redis 7.2 and later, and Valkey
+	20: "set", 21: "stream", 22: fieldDeadlines, 24: fieldDeadlines, 25: fieldDeadlines,
 }
 
 // jones is the polynomial of Redis' checksum, with its bits in reverse order.

@@ -30,8 +30,12 @@ func (r *recorded) bytes(t testing.TB) []byte {
 	return b
 }
 
-func allRecorded(t testing.TB) (all []recorded) {
-	file, err := os.ReadFile("testdata/payloads-7.0.15.jsonl")
+func allRecorded(t testing.TB) []recorded {
+	return recordedIn(t, "testdata/payloads-7.0.15.jsonl")
+}
+
+func recordedIn(t testing.TB, path string) (all []recorded) {
+	file, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for line := range bytes.Lines(file) {
 		var r recorded
@@ -170,7 +174,7 @@ func TestDecodeRefusesInvalidPayloads(t *testing.T) {
 		return sealed(string([]byte{kind, byte(size), byte(size), 0, 0, 0, count, 0}) + entries + "\xff")
 	}
 	newer := sealed("\x00\x01a")
-	newer[len(newer)-footerSize] = version + 1
+	newer[len(newer)-footerSize] = version + 1 // the checksum is that of another version
 	for _, of := range []struct {
 		what    string
 		payload []byte
