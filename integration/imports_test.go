@@ -55,7 +55,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/resp/command",
 			"rlserver/resp/config",
 			"rlserver/internal/certs",
-			"rlserver/internal/clock",
+			"rlserver/internal/clock", "rlserver/internal/listen",
 			"rlserver/engine",
 			"rlserver/persistence",
 			"rlserver/internal/progress",
@@ -84,6 +84,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"github.com/prometheus/client_golang/prometheus/promhttp",
 		},
 	},
+	"rlserver/internal/listen": {},
 	"rlserver/internal/logins": {
 		ours: []string{
 			"rlserver/internal/clock", "rlserver/engine/limit",
@@ -100,7 +101,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/internal/storage",
 			"rlserver/resp/clientmem", "rlserver/resp/command", "rlserver/resp/config",
 			"rlserver/resp/glob",
-			"rlserver/internal/grammar", "rlserver/internal/logins", "rlserver/resp/forward",
+			"rlserver/internal/grammar", "rlserver/internal/listen", "rlserver/internal/logins",
+			"rlserver/resp/forward",
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
 			"rlserver/resp/diagnostics", "rlserver/resp/commands/diagnose",
 			"rlserver/resp/executor",
@@ -117,7 +119,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/clientmem":   {},
 	"rlserver/resp/config": {
 		ours: []string{
-			"rlserver/internal/acl", "rlserver/internal/certs", "rlserver/internal/logins",
+			"rlserver/internal/acl", "rlserver/internal/certs", "rlserver/internal/listen", "rlserver/internal/logins",
 			"rlserver/internal/storage",
 			"rlserver/engine", "rlserver/engine/eviction", "rlserver/engine/object",
 			"rlserver/resp/config/conffile", "rlserver/internal/grammar",

@@ -4,11 +4,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/tidwall/redcon"
 
 	"rlserver/internal/clock"
+	"rlserver/internal/listen"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
 )
@@ -33,17 +35,55 @@ func (s *Server) ServeNodes(ln net.Listener) error {
 }
 
 func (s *Server) serve(g *gate) error {
+	if !s.begin(g) {
+		return nil
+	}
+	return s.run(g)
+}
+
+// begin adds the listener of a gate to those that Shutdown closes, and reports whether it may be
+// served: not if the server is shutting down.
+func (s *Server) begin(g *gate) bool {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.draining {
-		s.mu.Unlock()
-		return g.Close()
+		g.Close()
+		return false
 	}
 	s.listeners = append(s.listeners, g.Listener)
 	s.serving.Add(1)
-	s.mu.Unlock()
+	return true
+}
+
+func (s *Server) run(g *gate) error {
 	defer s.serving.Done()
 	unused := func(redcon.Conn, redcon.Command) {} // redcon insists on a handler
 	return redcon.Serve(g, unused, s.accept, s.closed)
+}
+
+// exchange serves new sockets instead of closed ones.
+func (s *Server) exchange(opened, closed []listen.Socket) {
+	s.mu.Lock()
+	s.listeners = slices.DeleteFunc(s.listeners, func(ln net.Listener) bool {
+		return slices.ContainsFunc(closed, func(socket listen.Socket) bool { return socket.Listener == ln })
+	})
+	s.mu.Unlock()
+	for _, socket := range opened {
+		g := &gate{Listener: socket.Listener, server: s}
+		if socket.TLS {
+			g.tls = s.certificates.Config()
+		}
+		if !s.begin(g) {
+			continue
+		}
+		s.Log.Info("listening", "network", "tcp", "address", socket.Addr().String(), "tls", socket.TLS)
+		select {
+		case s.parked <- g: // a gate whose listener was closed serves it
+			s.serving.Done()
+		default:
+			go s.run(g)
+		}
+	}
 }
 
 // connection is a client's connection as redcon sees it. redcon accepts it, gives it a goroutine
@@ -91,8 +131,13 @@ func (g *gate) Accept() (net.Conn, error) {
 		}
 		if errors.Is(err, net.ErrClosed) {
 			// redcon closes all connections when Accept fails: wait until they have ended.
-			<-g.server.drained
-			return nil, err
+			select {
+			case next := <-g.server.parked:
+				g.Listener, g.tls, g.role = next.Listener, next.tls, next.role
+				continue
+			case <-g.server.drained:
+				return nil, err
+			}
 		}
 		if _, ok := g.server.allows(&g.log, time.Second); ok {
 			g.server.Log.Warn("a connection could not be accepted", "error", err)

@@ -55,7 +55,7 @@ func (s *Server) resetFigures() {
 
 // certificateExpiry returns when the certificate of TLS expires, in Unix seconds; 0 without TLS.
 func (s *Server) certificateExpiry() int64 {
-	if s.certificates == nil {
+	if !s.certificates.Loaded() {
 		return 0
 	}
 	return s.certificates.Expiry().Unix()

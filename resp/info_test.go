@@ -9,13 +9,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/internal/listen"
 	"rlserver/internal/stats"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
 )
 
 func TestInfo(t *testing.T) {
-	ts := startServer(t, config.Defaults{Port: 6379})
+	ts := startServer(t, config.Defaults{Ports: listen.Ports{Port: 6379}})
 	c, other := ts.dial(), ts.dial()
 	c.do("SET a 1")
 	c.do("SET b 1 EX 1")

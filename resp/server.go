@@ -12,6 +12,7 @@ import (
 	"rlserver/engine"
 	"rlserver/internal/certs"
 	"rlserver/internal/clock"
+	"rlserver/internal/listen"
 	"rlserver/internal/logins"
 	"rlserver/internal/stats"
 	"rlserver/internal/storage"
@@ -27,10 +28,11 @@ import (
 // Server serves the Redis protocol on any number of listeners from one engine.
 type Server struct {
 	command.Env
-	Logins  *logins.Limiter // limits failed logins, by RESP and other protocols
-	journal engine.Journal
-	// of the listeners with TLS; nil if there are none
-	certificates *certs.Store
+	Logins       *logins.Limiter // limits failed logins, by RESP and other protocols
+	journal      engine.Journal
+	certificates *certs.Store    // of the listeners with TLS
+	sockets      *listen.Sockets // those that CONFIG SET exchanges
+	parked       chan *gate      // to the gates whose listener was closed
 	limits       *config.ConnectionLimits
 	// see Options.LongCall
 	longCall func() (end func())
@@ -87,13 +89,16 @@ type Options struct {
 	Engine  *engine.Engine
 	Journal engine.Journal // the engine's; nil if it has none
 	Store   storage.Store  // nil: the data is only in memory
-	// Certificates are those of the listeners with TLS, nil if there are none. CONFIG SET changes
-	// their files.
+	// Certificates are those of the listeners with TLS; nil: none so far. CONFIG SET changes their
+	// files.
 	Certificates *certs.Store
-	Clock        *clock.Clock
-	Log          *slog.Logger
-	Settings     *config.Settings
-	Version      string // of this server, for INFO
+	// Sockets are the listeners of the ports for clients, which CONFIG SET changes. They are served
+	// by Serve and ServeTLS. nil: there are none.
+	Sockets  *listen.Sockets
+	Clock    *clock.Clock
+	Log      *slog.Logger
+	Settings *config.Settings
+	Version  string // of this server, for INFO
 
 	// Cluster is the cluster that the server is a node of. Engine then has no keys: those of a call
 	// are in a partition. nil: the server is alone.
@@ -120,7 +125,8 @@ func NewServer(o Options) *Server {
 			Engine: o.Engine, Time: o.Clock, Settings: o.Settings, Log: o.Log,
 			Stats: stats.New(command.Count), ReloadPolicies: o.ReloadPolicies,
 		},
-		journal: o.Journal, certificates: o.Certificates, longCall: o.LongCall,
+		journal: o.Journal, certificates: o.Certificates, sockets: o.Sockets, longCall: o.LongCall,
+		parked:   make(chan *gate),
 		limits:   o.Settings.Limits,
 		Logins:   logins.New(&o.Settings.Logins, o.Clock, o.Log),
 		sessions: make(map[int64]*session),
@@ -140,6 +146,12 @@ func NewServer(o Options) *Server {
 			Nodes: o.Cluster, Hold: o.Hold, MostLinks: max(1, o.Settings.Start.Cluster.ProxyLinks),
 			Held: func(group int) (release func(refused bool)) { return s.Stats.Group(group).Hold() },
 		})
+	}
+	if s.certificates == nil {
+		s.certificates = certs.New(time.Now, s.Log)
+	}
+	if s.sockets == nil {
+		s.sockets = new(listen.Sockets)
 	}
 	s.memory.Init()
 	s.applyDiagnostics()

@@ -33,7 +33,7 @@ func startTLS(t *testing.T, auth certs.ClientAuth, d config.Defaults, with ...fu
 	t.Helper()
 	s := &tlsServer{dir: t.TempDir()}
 	require.NoError(t, certs.Generate(s.dir, nil, time.Now()))
-	d.TLSPort = 1 // only shown: the test listens on a free port
+	d.Ports.TLSPort = 1 // only shown: the test listens on a free port
 	d.TLS = config.TLSFiles{
 		Cert: s.dir + "/server.crt", Key: s.dir + "/server.key", CA: s.dir + "/ca.crt", AuthClients: string(auth),
 	}
@@ -307,7 +307,6 @@ func TestTLSConfigSetRefusals(t *testing.T) {
 		"tls-key-file " + s.dir + "/ca.crt":     "tls-key-file') - Unable to update TLS configuration: " + s.dir,
 		"tls-auth-clients maybe":                "argument(s) must be one of the following: no, yes, optional",
 		"tls-protocols TLSv1.1":                 "argument must be TLSv1.2, TLSv1.3 or both",
-		"tls-port 1234":                         "can't set immutable config",
 		"tls-ca-cert-file " + s.dir:             s.dir + " must be a regular file, but is a directory",
 		"tls-ca-cert-file " + s.dir + "/no.crt": "no such file",
 		fmt.Sprintf("tls-cert-file %[1]s/server.crt tls-key-file %[1]s/server.key", other): "expired on",

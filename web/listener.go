@@ -13,7 +13,7 @@ type listener struct {
 	net.Listener
 	places    *places
 	encrypted bool // a refusal cannot be sent in plain text
-	hint      string
+	hint      func() string
 
 	refusing atomic.Int64 // refused connections that are not closed yet
 }
@@ -88,7 +88,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	if !c.started && n > 0 {
 		c.started = true
 		if !c.listener.encrypted && isRESP(b[:n]) {
-			closeWith(c.Conn, "-ERR "+c.listener.hint+"\r\n")
+			closeWith(c.Conn, "-ERR "+c.listener.hint()+"\r\n")
 			return 0, net.ErrClosed
 		}
 	}

@@ -26,7 +26,7 @@ type Options struct {
 	Health         int // additional connections, for those that wait and for health checks
 	MaxStreams     int // of events, at most MaxConnections
 
-	RESPPort string // port of the Redis protocol, for the error for its clients
+	RESPPort func() string // port of the Redis protocol, for the error for its clients
 	Timeouts Timeouts
 }
 
@@ -64,7 +64,7 @@ type Server struct {
 	access   Access
 	log      *slog.Logger
 	timeouts Timeouts
-	hint     string
+	hint     func() string
 
 	http       http.Server
 	encrypted  bool
@@ -86,7 +86,7 @@ func New(o Options) *Server {
 	s := &Server{
 		source: o.Source, access: o.Access, log: o.Log, timeouts: o.Timeouts,
 		encrypted: o.TLS != nil, places: newPlaces(o.MaxConnections, o.Health), maxStreams: int64(o.MaxStreams),
-		hint: "this port speaks HTTP, not the Redis protocol: use port " + o.RESPPort,
+		hint: func() string { return "this port speaks HTTP, not the Redis protocol: use port " + o.RESPPort() },
 	}
 	s.ended, s.end = context.WithCancel(context.Background())
 	s.sampler = newSampler(o.Source)

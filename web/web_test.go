@@ -100,7 +100,8 @@ func unlimited(_ string, check func() logins.Outcome) time.Duration { check(); r
 func options(source Source) Options {
 	return Options{
 		Source: source, Access: open, Log: slog.New(slog.DiscardHandler), MaxConnections: 50, Health: 8, MaxStreams: 4,
-		RESPPort: "6379", Timeouts: Timeouts{Header: maxWait, Request: maxWait, Event: maxWait},
+		RESPPort: func() string { return "6379" },
+		Timeouts: Timeouts{Header: maxWait, Request: maxWait, Event: maxWait},
 	}
 }
 

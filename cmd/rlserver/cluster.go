@@ -18,6 +18,7 @@ import (
 	"rlserver/cluster/group"
 	"rlserver/cluster/overview"
 	"rlserver/engine"
+	"rlserver/internal/listen"
 	"rlserver/internal/storage"
 	"rlserver/resp"
 	"rlserver/resp/command"
@@ -29,12 +30,13 @@ func (c *setup) clustered() bool { return c.Start.Cluster.Enabled == "yes" }
 
 // validateCluster checks the settings of a node against each other.
 func (c *setup) validateCluster() error {
+	ports := c.Ports()
 	switch start := &c.Start; {
-	case start.Port == 0 && start.TLSPort == 0:
+	case ports.Port == 0 && ports.TLSPort == 0:
 		return errors.New("--cluster needs --port or --tls-port: other nodes redirect clients there")
-	case nodePort(start) > math.MaxUint16:
+	case nodePort(c.Settings) > math.MaxUint16:
 		return fmt.Errorf("the port for the other nodes would be %d, which is not a valid port: give --cluster-port",
-			nodePort(start))
+			nodePort(c.Settings))
 	case len(start.Cluster.Join) == 0 && start.Cluster.Expect > 1:
 		return errors.New("--cluster needs --join with the nodes of the cluster, such as --join rl-0,rl-1,rl-2")
 	case !start.AppendOnly:
@@ -43,10 +45,10 @@ func (c *setup) validateCluster() error {
 		)
 	case start.Databases != 16 && start.Databases != 1:
 		return fmt.Errorf("--cluster supports only database 0, and --databases is %d", start.Databases)
-	case start.Cluster.ProxyPort != 0 && start.Cluster.ProxyPort == nodePort(start):
+	case start.Cluster.ProxyPort != 0 && start.Cluster.ProxyPort == nodePort(c.Settings):
 		return fmt.Errorf("--proxy-port %d is the port for the other nodes: it needs one of its own",
 			start.Cluster.ProxyPort)
-	case len(start.Bind) == 0:
+	case len(ports.Bind) == 0:
 		return errors.New("--cluster needs --bind: other nodes and clients connect to its addresses")
 	case len(c.Store().Save) > 0:
 		return errors.New("--cluster does not have --save: each group of slots makes snapshots as its log grows")
@@ -57,8 +59,9 @@ func (c *setup) validateCluster() error {
 }
 
 // nodePort returns the port at which the other nodes reach this one.
-func nodePort(start *config.Defaults) int {
-	return cmp.Or(start.Cluster.Port, cmp.Or(start.Port, start.TLSPort)+10000)
+func nodePort(s *config.Settings) int {
+	ports := s.Ports()
+	return cmp.Or(s.Start.Cluster.Port, cmp.Or(ports.Port, ports.TLSPort)+10000)
 }
 
 // checkClusterDir returns an error if a directory has the data of a server without a cluster.
@@ -106,8 +109,8 @@ func (p *parts) openCluster() error {
 			return fmt.Errorf("give --node-id, as the host has no name: %w", err)
 		}
 	}
-	port := nodePort(start)
-	listeners, err := listenTCP(start.Bind, port, "--bind")
+	port, clients := nodePort(p.settings), p.settings.Ports()
+	listeners, err := listen.TCP(clients.Bind, port, "--bind")
 	if err != nil {
 		return err
 	}
@@ -126,15 +129,15 @@ func (p *parts) openCluster() error {
 		)
 	}
 	var secure *tls.Config
-	if p.certs != nil {
+	if p.certs.Loaded() {
 		if secure, err = p.certs.Nodes(); err != nil {
-			closeAll(listeners)
+			listen.CloseAll(listeners)
 			return fmt.Errorf("--cluster with TLS: %w", err)
 		}
 	}
 	secret, err := readNodeSecret(own.SecretFile)
 	if err != nil {
-		closeAll(listeners)
+		listen.CloseAll(listeners)
 		return err
 	}
 	if secret == "" && secure == nil && slices.ContainsFunc(listeners, reachable) {
@@ -152,8 +155,8 @@ func (p *parts) openCluster() error {
 		Patience: max(p.cluster.hold, time.Duration(own.Timeout)*time.Millisecond) / 2,
 		// a short hold time must not end leases before reports renew them
 		Wanted: max(p.cluster.hold*3/4, time.Duration(own.Timeout)*time.Millisecond*3/2),
-		Host:   own.AnnounceHost, Port: announced(own.AnnouncePort, start.Port),
-		TLSPort: announced(own.AnnounceTLSPort, start.TLSPort), Version: version, Engine: p.cluster.engine,
+		Host:   own.AnnounceHost, Port: announced(own.AnnouncePort, clients.Port),
+		TLSPort: announced(own.AnnounceTLSPort, clients.TLSPort), Version: version, Engine: p.cluster.engine,
 		Clock: p.source, Log: p.log, Begun: p.cluster.begun, Users: p.server,
 		PoliciesChanged: func() {
 			if <-opened; p.cluster.node != nil {
@@ -165,7 +168,7 @@ func (p *parts) openCluster() error {
 		ForceRecover: own.Recover == "yes",
 	})
 	if err != nil {
-		closeAll(listeners)
+		listen.CloseAll(listeners)
 	}
 	return err
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/netip"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -101,24 +99,17 @@ func (c *setup) complete(a *arguments) (err error) {
 }
 
 func (c *setup) validate() error {
+	ports := c.Ports()
+	wrong := c.CheckPorts(ports)
 	switch start := &c.Start; {
 	case start.Dir == "":
 		return errors.New("--dir is empty: it needs a directory")
-	case (start.Port != 0 || start.TLSPort != 0) && len(start.Bind) == 0:
-		return errors.New("--bind is empty: it needs an address")
-	case start.Port == 0 && start.TLSPort == 0 && start.UnixSocket == "":
+	case ports.Port == 0 && ports.TLSPort == 0 && start.UnixSocket == "":
 		return errors.New("--port 0 leaves nothing to listen on: give --tls-port or --unixsocket")
-	case start.Port != 0 && start.Port == start.TLSPort:
-		return fmt.Errorf("--port and --tls-port must differ, both are %d", start.Port)
-	case start.Cluster.ProxyPort != 0 && start.Cluster.Enabled != "yes":
-		return errors.New("--proxy-port needs --cluster: without a cluster there are no other nodes")
-	case start.Cluster.ProxyPort != 0 && (start.Cluster.ProxyPort == start.Port ||
-		start.Cluster.ProxyPort == start.TLSPort || start.Cluster.ProxyPort == start.HTTP.Port):
-		return fmt.Errorf("--proxy-port %d is another port of this server: it needs one of its own",
-			start.Cluster.ProxyPort)
-	case start.HTTP.Port != 0 && (start.HTTP.Port == start.Port || start.HTTP.Port == start.TLSPort):
-		return fmt.Errorf("--http-port %d is a port of the Redis protocol: HTTP needs one of its own",
-			start.HTTP.Port)
+	case len(ports.Bind) == 0 && start.UnixSocket == "":
+		return errors.New("--bind is empty: it needs an address")
+	case wrong != nil:
+		return wrong
 	case start.HTTP.Port != 0 && len(start.HTTP.Bind) == 0:
 		return errors.New("--http-bind is empty: it needs an address")
 	case start.HTTP.Port == 0 && (start.HTTP.TokenFile != "" || start.HTTP.Debug == "yes"):
@@ -188,24 +179,4 @@ func readPassword(path string) (string, error) {
 		return "", fmt.Errorf("--requirepass-file %s: its first line is empty, a password is needed", path)
 	}
 	return line, nil
-}
-
-// listenAddress returns the arguments of net.Listen for an address of --bind. An address with the
-// prefix "-" is optional: it is skipped if the machine does not have it.
-func listenAddress(address string, port int) (network, hostPort string, optional bool) {
-	host, optional := strings.CutPrefix(address, "-")
-	network = "tcp"
-	switch host {
-	case "*":
-		host = "0.0.0.0" // only IPv4, as in Redis: ::* is a separate socket for IPv6
-	case "::*":
-		host = "::"
-	}
-	if ip, err := netip.ParseAddr(host); err == nil {
-		network = "tcp4"
-		if ip.Is6() {
-			network = "tcp6"
-		}
-	}
-	return network, net.JoinHostPort(host, strconv.Itoa(port)), optional
 }

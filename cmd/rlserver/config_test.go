@@ -2,10 +2,8 @@ package main
 
 import (
 	"bytes"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -75,13 +73,13 @@ func TestFlagsOverrideTheEnvironment(t *testing.T) {
 	c, done, err := parse(argv, new(bytes.Buffer))
 	require.NoError(t, err)
 	require.False(t, done)
-	assert.Equal(t, 7000, c.Start.Port)
+	assert.Equal(t, 7000, c.Ports().Port)
 	assert.Equal(t, "sesame", c.Password())
 	assert.EqualValues(t, 256<<20, c.MaxMemory())
 	assert.EqualValues(t, 6, c.MaxClients.Load(), "a flag takes precedence over the environment")
 	assert.Equal(t, 9*time.Second, c.Timeout())
 	assert.Equal(t, 700, c.Start.Cluster.Timeout)
-	assert.Equal(t, []string{"10.0.0.1", "-::1", "10.0.0.2"}, c.Start.Bind)
+	assert.Equal(t, []string{"10.0.0.1", "-::1", "10.0.0.2"}, c.Ports().Bind)
 }
 
 func TestFlagWithoutAValueMeansYes(t *testing.T) {
@@ -157,54 +155,6 @@ func TestPasswordIsTheFirstLineOfItsFile(t *testing.T) {
 	}
 	_, err := readPassword(path + "x")
 	assert.EqualError(t, err, "--requirepass-file cannot be read: open "+path+"x: no such file or directory")
-}
-
-func TestListenAddress(t *testing.T) {
-	for _, test := range []struct {
-		address, network, hostPort string
-		optional                   bool
-	}{
-		{"127.0.0.1", "tcp4", "127.0.0.1:1", false},
-		{"0.0.0.0", "tcp4", "0.0.0.0:1", false},
-		{"::1", "tcp6", "[::1]:1", false},
-		{"-::1", "tcp6", "[::1]:1", true},
-		{"*", "tcp4", "0.0.0.0:1", false},
-		{"-::*", "tcp6", "[::]:1", true},
-		{"localhost", "tcp", "localhost:1", false},
-	} {
-		network, hostPort, optional := listenAddress(test.address, 1)
-		assert.Equal(
-			t,
-			[]any{test.network, test.hostPort, test.optional},
-			[]any{network, hostPort, optional},
-			test.address,
-		)
-	}
-}
-
-// The container image binds the wildcard addresses of IPv4 and IPv6, two sockets on one port.
-func TestIPv4AndIPv6WildcardsShareAPort(t *testing.T) {
-	for range 10 {
-		free, err := net.Listen("tcp4", "127.0.0.1:0")
-		require.NoError(t, err)
-		port := free.Addr().(*net.TCPAddr).Port
-		ipv6, taken := net.Listen("tcp6", net.JoinHostPort("::", strconv.Itoa(port)))
-		require.NoError(t, free.Close())
-		if taken != nil && !addressMissing(taken) {
-			continue // the port is in use
-		}
-		want := 1
-		if taken == nil {
-			require.NoError(t, ipv6.Close())
-			want = 2
-		}
-		listeners, err := listenTCP([]string{"*", "-::*"}, port, "--bind")
-		closeAll(listeners)
-		require.NoError(t, err)
-		assert.Len(t, listeners, want)
-		return
-	}
-	t.Fatal("no port is free")
 }
 
 func TestVersionHelpAndDocs(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"rlserver/engine"
 	"rlserver/internal/certs"
 	"rlserver/internal/clock"
+	"rlserver/internal/listen"
 	"rlserver/internal/policyfile"
 	"rlserver/internal/process"
 	"rlserver/internal/progress"
@@ -35,8 +36,9 @@ type parts struct {
 	log       *slog.Logger
 	clock     *clock.Clock
 	data      *persistence.Store
-	certs     *certs.Store // nil without TLS
+	certs     *certs.Store // has no certificate without TLS
 	listeners []listener
+	sockets   *listen.Sockets // of listeners, those of the ports for clients
 	engine    *engine.Engine
 	file      *policyfile.File // nil without --policies
 	server    *resp.Server
@@ -59,7 +61,7 @@ func serve(ctx context.Context, c setup, source clock.Source) error {
 	defer process.KeepHeap(process.HeapOptions{MaxMemory: p.settings.MaxMemory, InUse: p.server.MemoryTaken})()
 	if err := p.load(ctx); err != nil {
 		p.server.Shutdown(ctx) // closes the listeners that are served
-		closeAll(p.listeners)
+		listen.CloseAll(p.listeners)
 		p.closeWeb()
 		return err
 	}
@@ -149,18 +151,18 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.listeners, err = listen(&c.Start); err != nil {
+	if p.sockets, p.listeners, err = openListeners(c.Settings); err != nil {
 		return nil, errors.Join(err, p.data.Close())
 	}
 	p.connect()
 	if c.clustered() {
 		if err := p.openCluster(); err != nil {
-			closeAll(p.listeners)
+			listen.CloseAll(p.listeners)
 			return nil, errors.Join(err, p.data.Close())
 		}
 	}
 	if err := p.openWeb(); err != nil {
-		closeAll(p.listeners)
+		listen.CloseAll(p.listeners)
 		return nil, errors.Join(err, p.data.Close())
 	}
 	for _, ln := range p.listeners {
@@ -191,7 +193,7 @@ func (p *parts) connect() {
 	p.processors = process.FitProcessors()
 	serverOptions := resp.Options{
 		Engine: p.engine, Journal: options.Journal, Store: adapter, Clock: p.clock, Log: p.log, Settings: p.settings,
-		Version: version, LongCall: p.processors.LongCall, Certificates: p.certs,
+		Version: version, LongCall: p.processors.LongCall, Certificates: p.certs, Sockets: p.sockets,
 	}
 	if p.setup.clustered() {
 		p.cluster = newClusterParts(p, options)
@@ -236,10 +238,8 @@ func (p *parts) start() (stops []func()) {
 	background := p.engine.StartBackground(engine.BackgroundOptions{
 		Now: p.clock.Now, Expire: p.settings.ActiveExpiry, Refused: p.data.Refuses,
 	})
-	stops = []func(){p.clock.Run(), p.server.StartSampling(), background.Stop, p.processors.Follow(p.server.Load)}
-	if p.certs != nil {
-		stops = append(stops, p.watchCertificates())
-	}
+	stops = []func(){p.clock.Run(), p.server.StartSampling(), background.Stop, p.processors.Follow(p.server.Load),
+		p.watchCertificates()}
 	if p.file != nil {
 		stop := p.file.ReloadOn(p.hangups)
 		stops = append(stops, func() {

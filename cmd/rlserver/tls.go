@@ -18,15 +18,13 @@ import (
 // changed.
 const certificateInterval = time.Second
 
-// openCertificates reads the certificates of TLS. It returns nil if neither a TLS port nor a
-// certificate is configured.
+// openCertificates reads the certificates of TLS, if a TLS port or a certificate is configured.
 func openCertificates(s *config.Settings, now func() time.Time, log *slog.Logger) (*certs.Store, error) {
-	files := s.TLS().Files()
-	if s.Start.TLSPort == 0 && files.Cert == "" {
-		return nil, nil
+	files, store := s.TLS().Files(), certs.New(now, log)
+	if s.Ports().TLSPort == 0 && files.Cert == "" {
+		return store, nil
 	}
-	store, err := certs.Open(files, now, log)
-	if err != nil {
+	if err := store.Use(files); err != nil {
 		return nil, fmt.Errorf("TLS cannot be used: %w", err)
 	}
 	return store, nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rlserver/internal/certs"
+	"rlserver/internal/listen"
 	"rlserver/resp/command"
 	"rlserver/web"
 )
@@ -26,13 +27,13 @@ func (p *parts) openWeb() error {
 	if err != nil {
 		return err
 	}
-	listeners, err := listenTCP(start.Bind, start.Port, "--http-bind")
+	listeners, err := listen.TCP(start.Bind, start.Port, "--http-bind")
 	if err != nil {
-		closeAll(listeners)
+		listen.CloseAll(listeners)
 		return err
 	}
 	var encryption *tls.Config
-	if p.certs != nil && start.TLS != "no" {
+	if p.certs.Loaded() && start.TLS != "no" {
 		encryption = p.certs.OptionalConfig()
 	}
 	p.web = web.New(web.Options{
@@ -47,7 +48,10 @@ func (p *parts) openWeb() error {
 			NeedsCertificate: func() bool { return p.settings.TLS().Files().ClientAuth == certs.Required },
 		},
 		MaxConnections: start.MaxClients, Health: start.Health, MaxStreams: start.MaxStreams,
-		RESPPort: fmt.Sprint(cmp.Or(p.settings.Start.Port, p.settings.Start.TLSPort)),
+		RESPPort: func() string {
+			ports := p.settings.Ports()
+			return fmt.Sprint(cmp.Or(ports.Port, ports.TLSPort))
+		},
 	})
 	p.server.HTTP = func() command.HTTPFigures { return command.HTTPFigures(p.web.Connections()) }
 	for _, ln := range listeners {

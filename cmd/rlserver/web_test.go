@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/internal/clock"
+	"rlserver/internal/listen"
 )
 
 // startHTTP starts a server with an HTTP port until the test ends.
@@ -298,7 +299,7 @@ func TestScrapeTakesNoKeyLock(t *testing.T) {
 	p, err := open(c, clock.System())
 	require.NoError(t, err)
 	defer p.data.Close()
-	defer closeAll(p.listeners)
+	defer listen.CloseAll(p.listeners)
 	tx := p.engine.NewTx()
 	tx.BeginAll(p.clock.Now(), 0, false)
 	defer tx.End()

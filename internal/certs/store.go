@@ -24,18 +24,20 @@ type Store struct {
 	warned  time.Time // time of the last warning before the expiry
 }
 
-// Open reads the files. The error contains the invalid file. now decides whether a certificate has
-// expired.
+// New returns a store without a certificate. now decides whether a certificate has expired.
+func New(now func() time.Time, log *slog.Logger) *Store { return &Store{log: log, now: now} }
+
+// Open is New and Use.
 func Open(files Files, now func() time.Time, log *slog.Logger) (*Store, error) {
-	s := &Store{log: log, now: now}
-	if err := s.Use(files); err != nil {
-		return nil, err
-	}
-	return s, nil
+	s := New(now, log)
+	return s, s.Use(files)
 }
 
+// Loaded reports whether there is a certificate.
+func (s *Store) Loaded() bool { return s.current.Load() != nil }
+
 // Use reads files and makes their certificate the current one, also if the files are the same as
-// before. After an error the current certificate stays in use.
+// before. After an error, which contains the invalid file, the current certificate stays in use.
 func (s *Store) Use(files Files) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +58,7 @@ func (s *Store) use(files Files) error {
 }
 
 // Config returns the configuration for a listener. It gets the current certificate from the store
-// at each handshake, so it never has to be replaced.
+// at each handshake, so it never has to be replaced. Without one all handshakes fail.
 func (s *Store) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -125,6 +127,9 @@ func (s *Store) Watch(ctx context.Context, interval time.Duration) {
 func (s *Store) check() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.Loaded() {
+		return
+	}
 	s.warnBeforeExpiry()
 	stamps := s.files.stamps()
 	settled := stamps == s.checked

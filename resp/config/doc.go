@@ -42,7 +42,8 @@
 //	     apply1(); apply2()
 //
 // The parameters of TLS change together: their Value.TLS returns their field of TLSFiles, and the
-// caller has the resulting files read before it runs any apply.
+// caller has the resulting files read before it runs any apply. So do bind, port and tls-port: the
+// caller opens the resulting sockets first.
 //
 // # Invariants
 //
@@ -67,6 +68,6 @@
 //
 // # Left out on purpose
 //
-// Dir, appendonly and the addresses are fixed at the start. A log that begins later would lack all
-// earlier changes.
+// Dir, appendonly and the addresses of HTTP and of the cluster are fixed at the start. A log that
+// begins later would lack all earlier changes.
 package config

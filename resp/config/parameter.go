@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"rlserver/internal/grammar"
+	"rlserver/internal/listen"
 	"rlserver/internal/logins"
 )
 
@@ -83,6 +84,8 @@ type Value struct {
 	Inert bool
 	// TLS returns the field of a parameter of TLS; nil for all others
 	TLS func(*TLSFiles) *string
+	// Ports sets bind or a port to a value that Set has accepted; nil for all others
+	Ports func(p *listen.Ports, value string)
 }
 
 // valueError is the error of CONFIG SET for a value, with the text of Redis if Redis has one.
@@ -353,8 +356,7 @@ func addresses(at func(*Settings) *[]string) Value {
 	return Value{
 		Get: func(s *Settings) string { return strings.Join(*at(s), " ") },
 		Start: func(s *Settings, value string) (func(), error) {
-			list := strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == ',' })
-			return func() { *at(s) = list }, nil
+			return func() { *at(s) = splitAddresses(value) }, nil
 		},
 	}
 }

@@ -14,16 +14,15 @@ import (
 	"rlserver/engine/object"
 	"rlserver/internal/acl"
 	"rlserver/internal/certs"
+	"rlserver/internal/listen"
 	"rlserver/internal/logins"
 	"rlserver/internal/storage"
 )
 
 // Defaults are the settings that a server starts with.
 type Defaults struct {
-	Port           int
-	TLSPort        int // 0: no TLS
+	Ports          listen.Ports
 	TLS            TLSFiles
-	Bind           []string // addresses
 	UnixSocket     string
 	UnixSocketPerm string // octal; empty: the umask decides
 	Databases      int
@@ -113,6 +112,7 @@ type Settings struct {
 	Access acl.Settings // of access control
 	Logins logins.Settings
 
+	ports           atomic.Pointer[listen.Ports]
 	tls             atomic.Pointer[TLSFiles]
 	password        atomic.Pointer[string]
 	timeout         atomic.Int64 // seconds
@@ -157,6 +157,7 @@ func NewSettings(d Defaults) *Settings {
 	s := &Settings{Start: d, Limits: NewConnectionLimits()}
 	d.TLS.AuthClients = cmp.Or(d.TLS.AuthClients, string(certs.Required))
 	s.tls.Store(&d.TLS)
+	s.ports.Store(&d.Ports)
 	s.password.Store(&d.Password)
 	s.Access.Init()
 	s.Logins.Init()

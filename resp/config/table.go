@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"rlserver/engine/eviction"
+	"rlserver/internal/listen"
 	"rlserver/internal/logins"
 )
 
@@ -28,10 +29,10 @@ var Parameters = []Parameter{
 		Help: `Addresses to listen on, separated by commas or, in quotes, by spaces. * means all IPv4 addresses
 			of this machine, ::* all of IPv6. An address that begins with - is skipped if this machine does not have
 			it. 127.0.0.1,-::1 by default.`,
-		Value: addresses(func(s *Settings) *[]string { return &s.Start.Bind })},
+		Value: bind()},
 	{Name: "port", Group: groupListen, Form: "PORT", Default: "6379",
 		Help:  "TCP port, 6379 by default. 0: none.",
-		Value: fixedInteger(0, math.MaxUint16, func(s *Settings) *int { return &s.Start.Port })},
+		Value: port(func(p *listen.Ports) *int { return &p.Port })},
 	{Name: "unixsocket", Group: groupListen, Form: "PATH",
 		Help:  "Unix socket to listen on as well.",
 		Value: fixedText(func(s *Settings) *string { return &s.Start.UnixSocket })},
@@ -46,7 +47,7 @@ var Parameters = []Parameter{
 	{Name: "tls-port", Group: groupTLS, Form: "PORT", Default: "0",
 		Help: `TCP port for clients with TLS, in addition to --port or, with --port 0, instead of it. 0, the default:
 			none. rlserver gen-cert generates certificates for tests.`,
-		Value: fixedInteger(0, math.MaxUint16, func(s *Settings) *int { return &s.Start.TLSPort })},
+		Value: port(func(p *listen.Ports) *int { return &p.TLSPort })},
 	{Name: "tls-cert-file", Group: groupTLS, Form: "FILE",
 		Help: `Certificate of the server, in PEM, followed by the intermediate ones. This and the other two files are
 			read again when they change.`,

@@ -78,9 +78,13 @@ func RefusedInMulti(p *command.Prepared) error {
 	return nil
 }
 
+const errPorts = engine.Error("in a cluster, the other nodes tell clients where this one listens: restart it with " +
+	"the new addresses and ports")
+
 // fixed has the errors of settings that CONFIG SET cannot change in a cluster.
 var fixed = map[string]error{
 	"requirepass": engine.Error("in a cluster, ACL SETUSER default changes the password on all nodes"),
+	"bind":        errPorts, "port": errPorts, "tls-port": errPorts,
 	"save": engine.Error("in a cluster, changes are in the logs of the groups, and snapshots are made as these " +
 		"grow: there is nothing to set. BGSAVE makes snapshots now"),
 }

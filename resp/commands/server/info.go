@@ -145,7 +145,7 @@ func humanBytes(n int64) string {
 }
 
 func writeServer(r *report) {
-	now, up := r.env.Clock(), r.figures.Uptime
+	now, up, ports := r.env.Clock(), r.figures.Uptime, r.env.Settings.Ports()
 	r.field("redis_version", command.RedisVersion) // the version whose commands this server has
 	r.field("server_name", "rlserver")
 	r.field("rlserver_version", r.env.Version)
@@ -155,10 +155,10 @@ func writeServer(r *report) {
 	r.field("go_version", runtime.Version())
 	r.field("process_id", os.Getpid())
 	r.field("run_id", r.env.RunID)
-	r.field("tcp_port", cmp.Or(r.env.Settings.Start.Port, r.env.Settings.Start.TLSPort))
+	r.field("tcp_port", cmp.Or(ports.Port, ports.TLSPort))
 	r.field("http_port", r.env.Settings.Start.HTTP.Port)
 	if r.figures.CertificateExpiry != 0 {
-		r.field("tls_port", r.env.Settings.Start.TLSPort)
+		r.field("tls_port", ports.TLSPort)
 		r.field("tls_cert_expires", r.figures.CertificateExpiry)
 	}
 	r.field("server_time_usec", now*1000)

@@ -1,0 +1,100 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"rlserver/internal/listen"
+)
+
+// Ports returns where the server listens for clients by TCP.
+func (s *Settings) Ports() listen.Ports { return *s.ports.Load() }
+
+// port returns the value of a port for clients. CONFIG SET opens the new sockets, with all changes
+// of one call together, before it calls apply.
+func port(at func(*listen.Ports) *int) Value {
+	return Value{
+		Ports: func(p *listen.Ports, value string) { *at(p), _ = strconv.Atoi(value) },
+		Get: func(s *Settings) string {
+			ports := s.Ports()
+			return strconv.Itoa(*at(&ports))
+		},
+		Set: func(s *Settings, value string) (func(), error) {
+			n, err := between(0, math.MaxUint16, parseInteger, value)
+			return func() {
+				ports := s.Ports()
+				*at(&ports) = int(n)
+				s.ports.Store(&ports)
+			}, err
+		},
+	}
+}
+
+// bind returns the value of bind.
+func bind() Value {
+	start := func(s *Settings, value string) (func(), error) {
+		return func() {
+			ports := s.Ports()
+			ports.Bind = splitAddresses(value)
+			s.ports.Store(&ports)
+		}, nil
+	}
+	return Value{
+		Ports: func(p *listen.Ports, value string) { p.Bind = splitAddresses(value) },
+		Get:   func(s *Settings) string { return strings.Join(s.Ports().Bind, " ") },
+		Start: start,
+		Set: func(s *Settings, value string) (func(), error) {
+			switch n := len(splitAddresses(value)); {
+			case n > listen.MaxAddresses:
+				return nil, valueError("Too many bind addresses specified.")
+			case n == 0 && value != "":
+				return nil, errBind
+			}
+			return start(s, value)
+		},
+	}
+}
+
+const (
+	errBind = valueError("Failed to bind to specified addresses.")
+	errPort = valueError("Unable to listen on this port. Check server logs.")
+)
+
+// splitAddresses splits a list of addresses, separated by spaces or commas.
+func splitAddresses(value string) []string {
+	return strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == ',' })
+}
+
+// RefusePorts returns the reply to changes of bind, port or tls-port that fail, with the text of
+// Redis.
+func RefusePorts(changes []Change) error {
+	for _, change := range changes {
+		switch {
+		case change.Name == "bind":
+			return change.Refuse(errBind)
+		case change.Ports != nil:
+			return change.Refuse(errPort)
+		}
+	}
+	return nil
+}
+
+// CheckPorts returns why the server cannot start with ports. There may be none.
+func (s *Settings) CheckPorts(ports listen.Ports) error {
+	cluster, http := &s.Start.Cluster, &s.Start.HTTP
+	switch {
+	case ports.Port != 0 && ports.Port == ports.TLSPort:
+		return fmt.Errorf("--port and --tls-port must differ, both are %d", ports.Port)
+	case cluster.ProxyPort != 0 && cluster.Enabled != "yes":
+		return errors.New("--proxy-port needs --cluster: without a cluster there are no other nodes")
+	case cluster.ProxyPort != 0 && (cluster.ProxyPort == ports.Port || cluster.ProxyPort == ports.TLSPort ||
+		cluster.ProxyPort == http.Port):
+		return fmt.Errorf("--proxy-port %d is another port of this server: it needs one of its own", cluster.ProxyPort)
+	case http.Port != 0 && (http.Port == ports.Port || http.Port == ports.TLSPort):
+		return fmt.Errorf("--http-port %d is a port of the Redis protocol: HTTP needs one of its own", http.Port)
+	}
+	return nil
+}
