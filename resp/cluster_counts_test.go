@@ -86,9 +86,11 @@ func newFakeCluster(t *testing.T, with ...func(*Options)) (*fakeCluster, *testSe
 			change(o)
 		}
 		f.partition = &Partition{
-			Engine: engine.New(engine.Options{Databases: 1, Seed: [2]uint64{1, 2}, Memory: o.Engine.Memory()}),
-			Clock:  o.Clock,
-			Ask:    func() Outcome { return fakeOutcome{f} }, Ended: make(chan struct{}),
+			Engine: engine.New(engine.Options{
+				Databases: 1, Seed: [2]uint64{1, 2}, Origin: 1, Memory: o.Engine.Memory(),
+			}),
+			Clock: o.Clock,
+			Ask:   func() Outcome { return fakeOutcome{f} }, Ended: make(chan struct{}),
 		}
 	})
 	f.server = ts.Server
@@ -321,4 +323,18 @@ func TestClusterNodesHaveOneRole(t *testing.T) {
 	assert.Contains(t, nodes, one+" a:1@0 myself,master - 0 0 0 connected 0-4095 8192-16383")
 	assert.Contains(t, nodes, two+" b:2@0 master - 0 0 0 connected 4096-8191")
 	assert.Contains(t, nodes, three+" c:3@0 master,fail? - 0 0 0 disconnected")
+}
+
+// A reply that CLIENT REPLY has dropped is not replaced, and those behind it are.
+func TestDroppedRepliesHaveNoOutcome(t *testing.T) {
+	f, ts := newFakeCluster(t)
+	c := ts.dial()
+	f.failed.Store(true)
+	_, err := c.Write([]byte(frame("PING") + frame("CLIENT", "REPLY", "SKIP") + frame("SET", "k", "v") +
+		frame("SET", "k", "w") + frame("GET", "k") + frame("PING")))
+	require.NoError(t, err)
+	assert.Equal(t, "+PONG ", c.read())
+	assert.Contains(t, c.read(), "-UNCERTAIN")
+	assert.Contains(t, c.read(), "-TRYAGAIN")
+	assert.Equal(t, "+PONG ", c.read())
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"rlserver/engine"
 	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 	"rlserver/resp/commands/clustering"
@@ -30,9 +29,6 @@ const maxRefused = 100
 
 func (s *session) run(words [][]byte) {
 	s.replyStart = len(s.Reply.B)
-	if s.position == 0 { // so far no reply depends on the journal
-		s.depends = s.replyStart
-	}
 	if len(words) > manyWords && !s.accountArgs(len(words)) {
 		s.closing = true
 		return
@@ -90,18 +86,13 @@ func (s *session) run(words [][]byte) {
 	seen := s.Tx.End()
 	if len(s.Postponed) > 0 {
 		s.WritePostponed()
-		if s.clustered != nil {
-			s.Changed = s.Changed || c.Flags&command.Write != 0
-			s.markRun(&p)
-		}
+		s.Changed = s.Changed || c.Flags&command.Write != 0
+		s.markRun(&p)
 	}
 	s.See(seen)
 	s.Measure(s.group, elapsed)
 	if w != nil {
 		s.await(w)
-		if s.clustered != nil && !w.NotRun() {
-			s.markReply(w.Effect())
-		}
 	}
 	if len(s.deferred) > 0 {
 		s.runDeferred()
@@ -148,27 +139,6 @@ func (s *session) runDeferred() {
 	s.Paused()
 }
 
-// See records that a reply depends on changes up to a position: the replies of the batch wait until
-// the journal has them. While the disk fails, some positions are never reached: a call that only
-// reads then gets an error, and the client stays connected.
-func (s *session) See(p engine.Position) {
-	if s.clustered != nil {
-		s.addOutcome()
-		return
-	}
-	if p <= s.position {
-		return
-	}
-	if why := s.server.Refusal(); why != "" && len(s.group) == 1 && s.group[0].Command.Flags&command.Write == 0 {
-		if s.server.journal.Wait(p) != nil {
-			s.Reply.B = s.Reply.B[:s.replyStart]
-			s.Refuse(engine.Error("MISCONF what this would read is not on the disk: " + why))
-			return
-		}
-	}
-	s.position = p
-}
-
 // recovered handles a panic outside of a handler, whose panics package executor handles: the client
 // gets an error, the stack is logged, and the process continues.
 func (s *session) recovered() {
@@ -177,6 +147,7 @@ func (s *session) recovered() {
 		return
 	}
 	s.Postponed, s.Ready = nil, nil
+	s.dropMarks(s.replyStart)
 	s.See(s.Tx.End())
 	s.Fault(fault, s.replyStart)
 	if len(s.group) > 0 && s.group[0].Command != nil { // no second panic

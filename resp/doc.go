@@ -17,7 +17,8 @@
 //	  -> session.begin      pipeline.go: locks the keys, also those of calls that follow
 //	  -> session.runGroup   runs the handlers: arguments, a method of engine.Tx, reply
 //	  -> session.await      session.go: sleeps if the call has to wait
-//	  -> session.flush      session.go: waits for the journal once, sends the replies
+//	  -> session.settle     replies.go: waits once until the replies may be sent
+//	  -> session.flush      session.go: sends them
 //	  -> wire               queues replies that the client does not read at once
 //	socket
 //
@@ -59,7 +60,8 @@
 //	settings.go          applies the changes of CONFIG SET
 //	maxmemory.go         the memory of the process, and what is left of it for keys
 //	table.go             imports the families of commands
-//	partition.go         in a cluster: where a call runs, and what its reply waits for
+//	replies.go           what the replies of a batch wait for, and what is sent instead of them
+//	partition.go         in a cluster: where a call runs
 //	keyspaces.go         in a cluster: commands on the whole keyspace
 //	passing.go           in a cluster: calls that other nodes run
 //	node_session.go      in a cluster: sessions for other nodes, which forward calls
@@ -90,8 +92,9 @@
 //
 //   - Each command leaves exactly one reply, except with CLIENT REPLY OFF or SKIP, SHUTDOWN, and a
 //     connection that closes. A handler that fails or panics has its partial reply removed.
-//   - No reply is sent before the journal has the changes that the reply acknowledges or shows. If
-//     the journal fails, these replies become MISCONF, as do later reads of such changes.
+//   - No reply is sent before the partition says that the changes are kept which the reply
+//     acknowledges or shows: a server alone when its log has them, a group when a majority has. If
+//     that fails, an error takes the place of the reply.
 //   - Only the connection's goroutine touches a session, except for atomic fields.
 //   - The words of a call are in buffers that the next read overwrites: a handler copies the words
 //     that it keeps.

@@ -57,10 +57,7 @@ func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte, faile
 	} else {
 		s.Run(p, nil)
 	}
-	if p.WantsAll() {
-		s.Tx.End()
-	}
-	s.addOutcome()
+	s.See(max(1, s.Tx.End())) // FLUSHALL of an empty group needs a leader as well
 	reply = bytes.Clone(s.Reply.B[start:])
 	s.Reply.B = s.Reply.B[:start]
 	return reply, s.Errors > errs
@@ -76,7 +73,7 @@ func (s *session) runOnGroups(p command.Prepared, join func(*clustering.Joined))
 		s.flushBefore()
 		find = s.server.cluster.Lead
 	}
-	led := map[int]*partition{-1: s.server.keyless}
+	led := map[int]*partition{-1: s.server.home}
 	j := clustering.Joined{Words: p.Words, Reply: &s.Reply, Random: s.Random}
 	for group := range s.server.cluster.Groups() {
 		shared, err := find(group)
@@ -110,7 +107,7 @@ func (s *session) runOnGroups(p command.Prepared, join func(*clustering.Joined))
 	}
 	join(&j)
 	m.end = len(s.Reply.B)
-	s.clustered.marks = append(s.clustered.marks, m)
-	s.use(s.server.keyless)
+	s.marks = append(s.marks, m)
+	s.use(s.server.home)
 	s.group = append(s.group[:0], p) // a flush has cleared it
 }

@@ -123,7 +123,7 @@ func (s *session) evictKeys(evict func(tx *engine.Tx, now int64) (enough bool)) 
 	if s.clustered == nil {
 		return evict(s.Tx, s.server.Clock())
 	}
-	before := s.clustered.at.partition
+	before := s.at
 	defer func() { s.use(before) }()
 	groups := s.server.cluster.Groups()
 	first := s.Random.IntN(max(groups, 1))

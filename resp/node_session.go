@@ -174,11 +174,11 @@ func (s *session) runOnGroup(words [][]byte) {
 		return
 	}
 	s.group = append(s.group[:0], p)
-	at := s.clustered.at.partition
+	at := s.at
 	reply, _ := s.runOn(&p, at)
 	s.runDeferred()
 	s.Reply.B = append(s.Reply.B, reply...)
-	s.clustered.marks = append(s.clustered.marks, mark{
+	s.marks = append(s.marks, mark{
 		start: s.replyStart, end: len(s.Reply.B), partition: at, changed: p.Command.Flags&command.Write != 0,
 	})
 }

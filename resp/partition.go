@@ -65,19 +65,45 @@ type MovedError = clustering.MovedError
 // ErrNoLeader reports that no node leads a group now.
 var ErrNoLeader = errors.New("no node leads the group")
 
-// partition is a Partition with the server's queues and environment.
+// partition is what calls run on: an engine with its clock, in env; the queues of those who wait;
+// and what their replies wait for.
 type partition struct {
-	env    *command.Env
-	queues *waitqueue.Queues
-	group  int        // number of the group; -1: calls without keys
-	shared *Partition // nil without a cluster, and for the partition without keys
+	env     *command.Env
+	queues  *waitqueue.Queues
+	journal journal         // nil: replies depend on nothing
+	advises bool            // its errors say whether a call may be sent again
+	ended   <-chan struct{} // closed when the partition is no longer led here; nil: it always is
+	group   int             // number of the group; -1: all keys, or none
 }
+
+// replicated is the journal of a group that this node leads: replies wait until a majority has the
+// changes.
+type replicated struct {
+	server *Server
+	group  int
+	ask    func() Outcome
+}
+
+// Wait implements journal.
+func (j replicated) Wait(engine.Position) error { return j.ask().Wait() }
+
+// Ask implements journal.
+func (j replicated) Ask(engine.Position) func() error { return j.ask().Wait }
+
+// Unreadable implements journal.
+func (replicated) Unreadable(engine.Position) error { return nil }
+
+// Instead implements journal.
+func (j replicated) Instead(m mark, _ error) engine.Error { return j.server.uncertain(j.group, m) }
 
 // partitionOf returns the partition of a Partition, which it creates if necessary.
 func (s *Server) partitionOf(group int, shared *Partition) *partition {
 	shared.once.Do(func() {
 		env := s.Env
-		p := &partition{env: &env, queues: new(waitqueue.Queues), group: group, shared: shared}
+		p := &partition{
+			env: &env, queues: new(waitqueue.Queues), group: group, ended: shared.Ended,
+			journal: replicated{s, group, shared.Ask}, advises: true,
+		}
 		env.Engine, env.Time, env.Waiting = shared.Engine, shared.Clock, p.queues
 		env.RetryWaiting = p.queues.RetryAll
 		p.queues.Init(shared.Engine, shared.Clock, s.executor, s.changesPaused)
@@ -110,12 +136,9 @@ type partitionTx struct {
 
 // clustered is the state of a session in a cluster.
 type clustered struct {
-	at       partitionTx         // of the current call
-	txs      map[int]partitionTx // by group
-	outcomes []partitionOutcome  // of the partitions of the batch
-	marks    []mark
-	watch    *partition // partition of the watched keys
-	slot     int        // slot of the keys of the transaction; -1: unknown yet
+	txs   map[int]partitionTx // by group
+	watch *partition          // partition of the watched keys
+	slot  int                 // slot of the keys of the transaction; -1: unknown yet
 
 	// of EXEC, see enterTransaction
 	aborted bool
@@ -128,36 +151,18 @@ type clustered struct {
 	node   forNode        // state of a session for another node
 }
 
-type partitionOutcome struct {
-	partition *partition
-	outcome   Outcome
-	err       error
-}
-
-// mark is the position of the reply of a call, and the conditions for sending it.
-type mark struct {
-	start, end int
-	partition  *partition
-	all        bool // it depends on all partitions of the batch
-	changed    bool // it may have changed something
-	once       bool // it has no further effect when it is sent again
-	group      int  // of a forwarded call
-	passed     int  // number of the call among forwarded ones, plus 1; 0: it runs here
-}
-
 // use makes the following calls run on a partition.
 func (s *session) use(p *partition) {
-	c := s.clustered
-	if c.at.partition == p {
+	if s.at == p {
 		return
 	}
-	found := c.txs[p.group]
+	txs := s.clustered.txs
+	found := txs[p.group]
 	if found.partition != p {
 		found = partitionTx{p, p.env.Engine.NewTx()}
-		c.txs[p.group] = found
+		txs[p.group] = found
 	}
-	c.at = found
-	s.Tx, s.Env = found.tx, p.env
+	s.at, s.Tx, s.Env = p, found.tx, p.env
 }
 
 // enter makes a call run on the partition of its keys, in a cluster. It may wait for an election,
@@ -171,7 +176,7 @@ func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
 			// the group of this slot has the policies; the others copy them
 			return s.enterSlot(0, s.clustered.role != forOtherNode)
 		}
-		s.use(s.server.keyless)
+		s.use(s.server.home)
 		if p.Command.Name == "exec" && s.transaction.open && !s.transaction.broken {
 			return s.enterTransaction()
 		}
@@ -238,120 +243,7 @@ func (s *session) awaitLeader(group int) (*Partition, error) {
 // sameGroup reports whether a further call can run while the locks of the previous ones are held.
 func (s *session) sameGroup(keys []engine.Key) bool {
 	at, ok := clustering.SlotOf(keys)
-	return ok && slot.Group(at, s.server.cluster.Groups()) == s.clustered.at.partition.group
-}
-
-// markReply records the position of the reply of the current call, and what it has changed.
-func (s *session) markReply(changed, once bool) {
-	c := s.clustered
-	c.marks = append(c.marks, mark{
-		start: s.replyStart, end: len(s.Reply.B), partition: c.at.partition, changed: changed, once: once,
-	})
-}
-
-// markRun is markReply for a call that has just run.
-func (s *session) markRun(p *command.Prepared) {
-	// calls without keys change things in other ways: EXEC, RL.POLICY
-	unknown := len(p.Command.Keys) == 0 && p.Command.Flags&command.Readonly == 0
-	s.markReply(s.Changed || unknown, s.CountsOnce || p.CountsOnce())
-}
-
-// addOutcome makes the replies of the batch wait for the current partition.
-func (s *session) addOutcome() {
-	c := s.clustered
-	if c.at.partition.shared == nil {
-		return
-	}
-	for i := range c.outcomes {
-		if c.outcomes[i].partition == c.at.partition {
-			return
-		}
-	}
-	c.outcomes = append(c.outcomes, partitionOutcome{partition: c.at.partition})
-}
-
-// settle waits until the replies of the batch may be sent, and for those of other nodes. Replies
-// with an unknown outcome are replaced by errors.
-func (s *session) settle() {
-	c := s.clustered
-	passed := c.calls.Pending() > 0
-	for i := range c.outcomes {
-		c.outcomes[i].outcome = c.outcomes[i].partition.shared.Ask()
-	}
-	if passed {
-		c.calls.Send(c.as)
-	}
-	failed := false
-	for i := range c.outcomes {
-		c.outcomes[i].err = c.outcomes[i].outcome.Wait()
-		failed = failed || c.outcomes[i].err != nil
-	}
-	if failed || passed {
-		s.replaceReplies(failed)
-	}
-	if passed {
-		c.calls.Done()
-	}
-	clear(c.outcomes)
-	clear(c.marks)
-	c.outcomes, c.marks = c.outcomes[:0], c.marks[:0]
-}
-
-// replaceReplies inserts the replies of other nodes, and replaces those with an unknown outcome.
-func (s *session) replaceReplies(failed bool) {
-	if s.Reply.Truncated {
-		return // the client is closed without replies
-	}
-	c, from := s.clustered, s.Reply.B
-	s.Reply.B, s.Reply.Truncated, s.Reply.NextCheck = make([]byte, 0, len(from)), false, 0
-	done := 0
-	for _, m := range c.marks {
-		if m.end > len(from) || m.passed == 0 && !(m.all && failed) && !c.failed(m.partition) {
-			continue // CLIENT REPLY has dropped it, or it is valid
-		}
-		s.Reply.B = append(s.Reply.B, from[done:m.start]...)
-		done = m.end
-		switch {
-		case m.passed > 0:
-			s.collect(m)
-		case m.start != m.end:
-			s.ReplyError(string(s.outcomeOf(m)))
-		}
-		if s.closing || s.Reply.Truncated {
-			return
-		}
-	}
-	s.Reply.B = append(s.Reply.B, from[done:]...)
-}
-
-// outcomeOf returns the error that replaces a reply, and counts it.
-func (s *session) outcomeOf(m mark) engine.Error {
-	group := m.group
-	if at := m.partition; at != nil && at.shared != nil {
-		group = at.group
-	} else if outcomes := s.clustered.outcomes; m.all && len(outcomes) > 0 {
-		group = outcomes[0].partition.group
-	}
-	counts := s.server.Stats.Group(group)
-	switch {
-	case !m.changed:
-		counts.Repeat()
-		return errLeaderChanged
-	case m.once:
-		counts.Repeat()
-		return errOutcomeWithID
-	}
-	counts.Uncertain()
-	return errUncertain
-}
-
-func (c *clustered) failed(p *partition) bool {
-	for i := range c.outcomes {
-		if c.outcomes[i].partition == p {
-			return c.outcomes[i].err != nil
-		}
-	}
-	return false
+	return ok && slot.Group(at, s.server.cluster.Groups()) == s.at.group
 }
 
 // sameSlot checks a command that is queued in a transaction: its keys must be in the slot of the
@@ -399,7 +291,7 @@ func (s *session) enterTransaction() (err error) {
 		err = clustering.ErrCrossSlot
 	case c.slot >= 0:
 		err = s.enterSlot(c.slot, c.role == proxied)
-		c.aborted = here && c.watch != c.at.partition || elsewhere && err == nil
+		c.aborted = here && c.watch != s.at || elsewhere && err == nil
 	case elsewhere:
 		c.target = forward.Call{Group: group}
 		err = errElsewhere
@@ -419,29 +311,26 @@ func (s *session) enterTransaction() (err error) {
 func (s *session) watchesHere() error {
 	c := s.clustered
 	if group, elsewhere := c.calls.Watches(); elsewhere {
-		if group != c.at.partition.group {
+		if group != s.at.group {
 			return clustering.ErrCrossSlot
 		}
 		return errLeaderChanged
 	}
-	if len(s.watching.Keys(nil)) > 0 && c.watch != c.at.partition {
-		if c.watch.group != c.at.partition.group {
+	if len(s.watching.Keys(nil)) > 0 && c.watch != s.at {
+		if c.watch.group != s.at.group {
 			return clustering.ErrCrossSlot
 		}
 		return errLeaderChanged
 	}
-	c.watch = c.at.partition
+	c.watch = s.at
 	return nil
 }
 
 // failIfEnded fails a waiting call that was added to its queues after the leadership ended.
 func (s *session) failIfEnded() {
-	if s.clustered == nil {
-		return
-	}
 	select {
-	case <-s.clustered.at.partition.shared.Ended:
-		s.clustered.at.partition.queues.Fail()
+	case <-s.at.ended:
+		s.at.queues.Fail()
 	default:
 	}
 }

@@ -61,7 +61,7 @@ func (s *session) passOn(p *command.Prepared) {
 		c.as = as
 		m := s.markOf(p, len(s.Reply.B))
 		m.passed = c.calls.Add(c.target, p.Words) + 1
-		c.marks = append(c.marks, m)
+		s.marks = append(s.marks, m)
 	}
 }
 
@@ -99,7 +99,7 @@ func (s *session) ended(how forward.Outcome, m mark, start int) {
 			s.Errors++
 		}
 	case forward.Unknown:
-		s.ReplyError(string(s.outcomeOf(m)))
+		s.ReplyError(string(s.server.uncertain(m.group, m)))
 	case forward.NoLeader:
 		s.ReplyError(string(errUnbound))
 	case forward.TooMany:
@@ -219,7 +219,7 @@ func (s *session) joinExec(t *transaction, theirs []byte) {
 	}
 	_, rest, _ := bytes.Cut(theirs, []byte("\r\n"))
 	from := bufio.NewReader(bytes.NewReader(rest))
-	s.use(s.server.keyless)
+	s.use(s.server.home)
 	s.Executing = true
 	defer func() { s.Executing = false }()
 	s.Tx.Begin(s.Env.Clock(), s.DB, nil, false)

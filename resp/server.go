@@ -29,7 +29,6 @@ import (
 type Server struct {
 	command.Env
 	Logins       *logins.Limiter // limits failed logins, by RESP and other protocols
-	journal      engine.Journal
 	certificates *certs.Store    // of the listeners with TLS
 	sockets      *listen.Sockets // those that CONFIG SET exchanges
 	parked       chan *gate      // to the gates whose listener was closed
@@ -37,7 +36,8 @@ type Server struct {
 	// see Options.LongCall
 	longCall func() (end func())
 
-	queues waitqueue.Queues // the queues of calls that wait
+	home   *partition       // of calls without keys; without a cluster, of all
+	queues waitqueue.Queues // of home
 
 	executor *executor.Executor // runs all calls
 
@@ -49,7 +49,6 @@ type Server struct {
 	startup    int64        // bytes in use when the server was made
 
 	cluster Cluster       // nil: the server is alone
-	keyless *partition    // of calls without keys, in a cluster
 	passing *forward.Pool // of calls that other nodes run, in a cluster
 
 	configuring sync.Mutex // held while the store is configured
@@ -125,7 +124,7 @@ func NewServer(o Options) *Server {
 			Engine: o.Engine, Time: o.Clock, Settings: o.Settings, Log: o.Log,
 			Stats: stats.New(command.Count), ReloadPolicies: o.ReloadPolicies,
 		},
-		journal: o.Journal, certificates: o.Certificates, sockets: o.Sockets, longCall: o.LongCall,
+		certificates: o.Certificates, sockets: o.Sockets, longCall: o.LongCall,
 		parked:   make(chan *gate),
 		limits:   o.Settings.Limits,
 		Logins:   logins.New(&o.Settings.Logins, o.Clock, o.Log),
@@ -139,9 +138,13 @@ func NewServer(o Options) *Server {
 	s.initUsers()
 	o.Clock.OnStep(s.queues.RetryAll)
 	s.queues.Init(o.Engine, o.Clock, s.executor, s.changesPaused)
+	s.home = &partition{env: &s.Env, queues: &s.queues, group: -1}
+	if o.Journal != nil {
+		s.home.journal = synced{o.Journal, s}
+	}
 	if o.Cluster != nil {
 		s.Env.Cluster, s.ChangeUsers = o.Cluster, s.changeUsers
-		s.cluster, s.keyless = o.Cluster, &partition{env: &s.Env, queues: &s.queues, group: -1}
+		s.cluster = o.Cluster
 		s.passing = forward.NewPool(forward.Options{
 			Nodes: o.Cluster, Hold: o.Hold, MostLinks: max(1, o.Settings.Start.Cluster.ProxyLinks),
 			Held: func(group int) (release func(refused bool)) { return s.Stats.Group(group).Hold() },

@@ -34,9 +34,11 @@ type session struct {
 
 	// The replies of the batch.
 	replyMode  replyMode
-	replyStart int             // where the reply of the current call begins
-	position   engine.Position // the latest change that a reply depends on: flush waits for it
-	depends    int             // where the first of the replies that depend on it begins
+	replyStart int          // where the reply of the current call begins
+	depends    []dependence // what flush waits for, see replies.go
+	marks      []mark       // places of replies, in order
+
+	at *partition // of the current call
 
 	clustered *clustered // see partition.go; nil: the server is alone
 
@@ -83,9 +85,10 @@ func (s *Server) newSession(g *wire.Guard) *session {
 	}
 	ss.Init(s.executor, ss)
 	ss.Conn, ss.Reply.Limiter = ss, ss
+	ss.at = s.home
 	if s.cluster != nil {
 		ss.clustered = &clustered{txs: make(map[int]partitionTx), calls: forward.Client{Pool: s.passing, Gone: ss.left}}
-		ss.use(s.keyless)
+		ss.clustered.txs[s.home.group] = partitionTx{s.home, ss.Tx}
 	}
 	g.Unread = func(bytes int64) { s.countOutputOverrun(ss, bytes) }
 	g.Relieve = ss.evictClientsIfNeeded
@@ -150,15 +153,16 @@ func (s *session) applyReplyMode() {
 	case replySkipThis:
 		s.replyMode = replyOn
 	}
+	s.dropMarks(s.replyStart)
 	s.Reply.B, s.Reply.Truncated = s.Reply.B[:s.replyStart], false
 }
 
-// flush waits until the journal has the changes that the replies acknowledge, then sends the
-// replies. If sending fails, the next read of the guard returns the error and ends the session.
+// flush waits until the replies may be sent, see replies.go, and sends them. If sending fails, the
+// next read of the guard returns the error and ends the session.
 func (s *session) flush() {
 	s.Meter.Flush()
 	s.Paused()
-	s.waitForJournal()
+	s.settle()
 	if s.Reply.Truncated {
 		s.closeForOutputLimit()
 	}
@@ -171,33 +175,6 @@ func (s *session) flush() {
 	s.guard.Send(s.Reply.B, cap(s.Reply.B) > maxKeptReply)
 	s.release()
 	s.account()
-}
-
-// waitForJournal waits for the journal. If the journal fails, it replaces the replies that depend
-// on it by errors: none may acknowledge a change that can be lost.
-func (s *session) waitForJournal() {
-	if s.clustered != nil {
-		s.settle()
-		return
-	}
-	if s.position == 0 {
-		return
-	}
-	position := s.position
-	s.position = 0
-	err := s.server.journal.Wait(position)
-	if err == nil {
-		return
-	}
-	failed := wire.CountReplies(s.Reply.B[s.depends:])
-	s.Reply.B = s.Reply.B[:s.depends] // a client whose replies were cut off is closed all the same
-	for range failed {
-		s.ReplyError("MISCONF the changes of this call, or those that it shows, may be lost: " + err.Error())
-	}
-	if _, ok := s.server.allows(&s.server.journalLog, time.Second); ok {
-		s.server.Log.Error("changes could not be written: the calls that made or show them get errors",
-			"client", s.Client, "error", err)
-	}
 }
 
 // release drops the buffers of the batch: the session may now be idle for a long time.
@@ -234,11 +211,7 @@ func (s *session) Running() time.Duration {
 
 // enqueue makes a call wait whose handler has returned ErrWait. The locks of its keys are held.
 func (s *session) enqueue(p command.Prepared) *waitqueue.Waiter {
-	queues := &s.server.queues
-	if s.clustered != nil {
-		queues = s.clustered.at.partition.queues
-	}
-	return queues.Enqueue(&s.Call, p, s.guard.Wake, &s.waiter)
+	return s.at.queues.Enqueue(&s.Call, p, s.guard.Wake, &s.waiter)
 }
 
 // await sends the replies of earlier calls, and waits until the call has its reply or the client
@@ -248,7 +221,7 @@ func (s *session) await(w *waitqueue.Waiter) {
 	s.refuseWaitingIfDenied() // the user may have changed before usersChanged could find the waiter
 	s.runDeferred()
 	s.flush()
-	s.replyStart, s.depends = 0, 0
+	s.replyStart = 0
 	s.guard.Memory.Set(clientmem.Waiting, w.Size())
 	s.failIfEnded()
 	gone := s.closing // the journal has failed
@@ -266,6 +239,7 @@ func (s *session) await(w *waitqueue.Waiter) {
 	s.Errors += errors
 	s.Reply.B = append(s.Reply.B, reply...)
 	if !w.NotRun() {
+		s.markReply(w.Effect())
 		s.See(position)
 	}
 }
