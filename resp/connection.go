@@ -5,6 +5,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/internal/acl"
+	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
 )
@@ -38,11 +39,13 @@ func init() {
 			Run: reset},
 		&command.Command{Name: "select", Arity: 2, Flags: command.Loading | command.Stale | command.Fast,
 			Syntax: "index", Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Change the selected database for the current connection", Run: selectDatabase},
+			Summary: "Change the selected database for the current connection",
+			Refused: selectRefused, Run: selectDatabase},
 	)
 }
 
 const (
+	errSelect     = engine.Error("ERR SELECT is not allowed in cluster mode")
 	errNoPassword = engine.Error("ERR AUTH <password> called without any password configured for the default user. " +
 		"Are you sure your configuration is correct?")
 	errWrongPass      = engine.Error("WRONGPASS invalid username-password pair or user is disabled.")
@@ -122,6 +125,14 @@ func reset(c *command.Call) error {
 	s.unwatch()
 
 	c.Reply.Status("RESET")
+	return nil
+}
+
+// selectRefused refuses databases other than 0 in a cluster, as Redis does.
+func selectRefused(words [][]byte) error {
+	if n, ok := grammar.ParseInt(words[1]); ok && n != 0 {
+		return errSelect
+	}
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"rlserver/internal/grammar"
 	"rlserver/resp/command"
-	"rlserver/resp/commands/clustering"
 	"rlserver/resp/executor"
 )
 
@@ -64,8 +63,8 @@ func (s *session) run(words [][]byte) {
 		c.Prepare(&s.Call, words)
 	}
 	if s.clustered != nil {
-		if join := clustering.JoinOf(c); join != nil {
-			s.runOnGroups(p, join)
+		if c.Merge != nil {
+			s.runOnGroups(p)
 			s.Measure(s.group, elapsed)
 			s.runDeferred()
 			return

@@ -4,8 +4,8 @@ import (
 	"bytes"
 
 	"rlserver/resp/command"
-	"rlserver/resp/commands/clustering"
 	"rlserver/resp/waitqueue"
+	"rlserver/resp/wire"
 )
 
 // keyspaces returns the engines on which calls run on this node.
@@ -37,9 +37,9 @@ func (s *Server) allQueues() []*waitqueue.Queues {
 }
 
 // runOn runs a command on one partition, and returns its reply after removing it from the buffer.
-func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte, failed bool) {
+func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte) {
 	s.use(on)
-	start, errs := len(s.Reply.B), s.Errors
+	start := len(s.Reply.B)
 	for p.WantsAll() {
 		s.Tx.BeginAll(s.Env.Clock(), s.DB, p.Command.Flags&command.Write != 0)
 		if !s.isPaused(p.Command) {
@@ -48,7 +48,7 @@ func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte, faile
 		s.Tx.End() // a pause has begun since the call was checked, or ran on another group
 		if !s.awaitPause(p.Command) || s.GivenUp() {
 			s.closing = true
-			return nil, true // the client has disconnected
+			return nil // the client has disconnected
 		}
 	}
 	if s.GivenUp() { // while it waited for the locks
@@ -60,12 +60,12 @@ func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte, faile
 	s.See(max(1, s.Tx.End())) // FLUSHALL of an empty group needs a leader as well
 	reply = bytes.Clone(s.Reply.B[start:])
 	s.Reply.B = s.Reply.B[:start]
-	return reply, s.Errors > errs
+	return reply
 }
 
 // runOnGroups runs a command on all groups that this node leads and, for a client of the proxy
 // port, on all others. It waits for elections: a group without a leader would be left out silently.
-func (s *session) runOnGroups(p command.Prepared, join func(*clustering.Joined)) {
+func (s *session) runOnGroups(p command.Prepared) {
 	// CLIENT PAUSE may begin in between, and its wait reads input
 	p.Words = command.CloneWords(p.Words)
 	everywhere, find := s.clustered.role == proxied, s.awaitLeader
@@ -74,7 +74,7 @@ func (s *session) runOnGroups(p command.Prepared, join func(*clustering.Joined))
 		find = s.server.cluster.Lead
 	}
 	led := map[int]*partition{-1: s.server.home}
-	j := clustering.Joined{Words: p.Words, Reply: &s.Reply, Random: s.Random}
+	j := command.Merger{Words: p.Words, Reply: &s.Reply, Random: s.Random}
 	for group := range s.server.cluster.Groups() {
 		shared, err := find(group)
 		s.group = append(s.group[:0], p)
@@ -89,23 +89,22 @@ func (s *session) runOnGroups(p command.Prepared, join func(*clustering.Joined))
 		}
 	}
 	m := mark{start: len(s.Reply.B), all: true, changed: p.Command.Flags&command.Write != 0}
-	j.On = func(group int, words [][]byte) (reply []byte, failed bool) {
+	j.On = func(group int, words [][]byte) wire.Value {
 		if led[group] == nil {
-			reply = s.passOnGroup(group, words, m)
-			return reply, len(reply) == 0 || reply[0] == '-'
+			return wire.ParseValue(s.passOnGroup(group, words, m))
 		}
 		one := p
 		one.Words = words
-		return s.runOn(&one, led[group])
+		return wire.ParseValue(s.runOn(&one, led[group]))
 	}
 	j.Keys = func(group int) int {
 		if led[group] == nil {
-			return clustering.Integer(s.passOnGroup(group, [][]byte{[]byte("DBSIZE")}, m))
+			return int(wire.ParseValue(s.passOnGroup(group, [][]byte{[]byte("DBSIZE")}, m)).Integer)
 		}
 		keys, _ := led[group].env.Engine.Size(s.DB)
 		return keys
 	}
-	join(&j)
+	p.Command.Merge(&j)
 	m.end = len(s.Reply.B)
 	s.marks = append(s.marks, m)
 	s.use(s.server.home)

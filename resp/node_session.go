@@ -6,7 +6,6 @@ import (
 
 	"rlserver/engine"
 	"rlserver/resp/command"
-	"rlserver/resp/commands/clustering"
 	"rlserver/resp/forward"
 	"rlserver/resp/waitqueue"
 	"rlserver/resp/wire"
@@ -155,7 +154,7 @@ func (s *session) runOnGroup(words [][]byte) {
 	_, elapsed := s.ReadClock()
 	s.updateProfile(c, elapsed)
 	switch {
-	case err != nil || failed != nil || group < 0 || clustering.JoinOf(c) == nil:
+	case err != nil || failed != nil || group < 0 || c.Merge == nil:
 		s.ReplyError("ERR this node cannot run the call: do all nodes have the same version?")
 		return
 	case group >= groups:
@@ -175,7 +174,7 @@ func (s *session) runOnGroup(words [][]byte) {
 	}
 	s.group = append(s.group[:0], p)
 	at := s.at
-	reply, _ := s.runOn(&p, at)
+	reply := s.runOn(&p, at)
 	s.runDeferred()
 	s.Reply.B = append(s.Reply.B, reply...)
 	s.marks = append(s.marks, mark{

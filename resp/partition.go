@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 	"sync"
 
 	"rlserver/cluster/slot"
@@ -168,12 +167,13 @@ func (s *session) use(p *partition) {
 // enter makes a call run on the partition of its keys, in a cluster. It may wait for an election,
 // so the caller must hold no lock.
 func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
-	if err := clustering.Refused(p); err != nil {
-		return err
+	if refused := p.Command.Refused; refused != nil {
+		if err := refused(p.Words); err != nil {
+			return err
+		}
 	}
 	if len(keys) == 0 {
-		if strings.HasPrefix(p.Command.FullName(), "rl.policy|") {
-			// the group of this slot has the policies; the others copy them
+		if p.Command.OnFirstGroup {
 			return s.enterSlot(0, s.clustered.role != forOtherNode)
 		}
 		s.use(s.server.home)
@@ -251,11 +251,13 @@ func (s *session) sameGroup(keys []engine.Key) bool {
 func (s *session) sameSlot(p *command.Prepared) error {
 	s.Hasher.Reset()
 	s.Hasher.Add(p)
-	if err := clustering.Refused(p); err != nil {
-		return err
+	if refused := p.Command.Refused; refused != nil {
+		if err := refused(p.Words); err != nil {
+			return err
+		}
 	}
 	if len(s.Hasher.Keys) == 0 {
-		if err := clustering.RefusedInMulti(p); err != nil {
+		if err := p.Command.RefusedInMulti; err != nil {
 			return err
 		}
 		if p.WantsAll() || p.Command.Flags&(command.Write|command.Readonly) != 0 {

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"rlserver/resp/command"
-	"rlserver/resp/commands/clustering"
 	"rlserver/resp/config"
 )
 
@@ -19,6 +18,6 @@ func TestReplicaOfIsExplained(t *testing.T) {
 	})
 	for _, line := range []string{"REPLICAOF NO ONE", "slaveof a 1"} { // as in Redis Cluster
 		p := command.Prepare(bytes.Fields([]byte(line)))
-		assert.EqualError(t, clustering.Refused(&p), "ERR REPLICAOF not allowed in cluster mode.")
+		assert.EqualError(t, p.Command.Refused(p.Words), "ERR REPLICAOF not allowed in cluster mode.")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"rlserver/internal/storage"
 	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
+	"rlserver/resp/commands/clustering"
 	"rlserver/resp/config"
 	"rlserver/resp/diagnostics"
 	"rlserver/resp/executor"
@@ -144,7 +145,7 @@ func NewServer(o Options) *Server {
 	}
 	if o.Cluster != nil {
 		s.Env.Cluster, s.ChangeUsers = o.Cluster, s.changeUsers
-		s.cluster = o.Cluster
+		s.cluster, s.Settings.Fixed = o.Cluster, clustering.Fixed
 		s.passing = forward.NewPool(forward.Options{
 			Nodes: o.Cluster, Hold: o.Hold, MostLinks: max(1, o.Settings.Start.Cluster.ProxyLinks),
 			Held: func(group int) (release func(refused bool)) { return s.Stats.Group(group).Hold() },

@@ -8,7 +8,6 @@ import (
 	"rlserver/engine"
 	"rlserver/internal/listen"
 	"rlserver/resp/command"
-	"rlserver/resp/commands/clustering"
 	"rlserver/resp/config"
 )
 
@@ -16,13 +15,11 @@ import (
 func (s *Server) changeSettings(c *command.Call, changes []config.Change) error {
 	s.setting.Lock()
 	defer s.setting.Unlock()
-	if s.cluster != nil {
-		if err := clustering.RefusedSetting(changes); err != nil {
-			return err
-		}
-	}
 	var apply []func()
 	for _, change := range changes {
+		if why := s.Settings.Fixed[change.Name]; why != nil {
+			return change.Refuse(why)
+		}
 		put, err := change.Set(s.Settings, change.Value)
 		if err != nil {
 			return change.Refuse(err)

@@ -37,8 +37,16 @@ type Command struct {
 	// reports whether a call has no further effect when it is sent again, whatever the server
 	// holds; nil: it may have
 	CountsOnce func(words [][]byte) bool
-	Run        func(*Call) error
-	Subs       []*Command
+	// of a command on the whole keyspace that runs on each group of a cluster: merges the replies;
+	// nil: such a command is refused there
+	Merge func(*Merger)
+	// returns the error of a call that a cluster refuses, or nil; nil: it refuses none
+	Refused func(words [][]byte) error
+	// the error of the command within a transaction, in a cluster; nil: it may be part of one
+	RefusedInMulti error
+	OnFirstGroup   bool // without keys: what it is about is in the first group of a cluster
+	Run            func(*Call) error
+	Subs           []*Command
 	// access rules take subcommands as first arguments and COMMAND does not list them, as in Redis:
 	// of DEBUG
 	SubsAreArguments bool
@@ -223,7 +231,7 @@ func Register(family ...*Command) {
 		c.upper = strings.ToUpper(c.Name)
 		c.number()
 		for _, sub := range c.Subs {
-			sub.parent = c
+			sub.parent, sub.OnFirstGroup = c, c.OnFirstGroup
 			sub.number()
 		}
 	}

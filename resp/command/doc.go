@@ -5,9 +5,9 @@
 //
 // A Command is the only declaration of a command, and every field of it is used. Arity rejects
 // calls, Keys choose what is hashed and locked, Flags decide whether the engine may change
-// anything, Syntax is parsed into the tree of COMMAND DOCS, from which redis-cli makes its hints,
-// and Documentation writes docs/COMMANDS.md. A test compares the declarations with those recorded
-// from Redis 7.0.15.
+// anything, Merge and Refused say what a cluster makes of a call, Syntax is parsed into the tree
+// of COMMAND DOCS, from which redis-cli makes its hints, and Documentation writes
+// docs/COMMANDS.md. A test compares the declarations with those recorded from Redis 7.0.15.
 //
 // # How to add a command
 //

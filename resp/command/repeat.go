@@ -12,6 +12,9 @@ func OptionsAt(index int) func([][]byte) int { return func([][]byte) int { retur
 // Always is Command.CountsOnce of a command that counts once with any arguments.
 func Always([][]byte) bool { return true }
 
+// NotInCluster is Command.Refused of a command that is not available in a cluster.
+func NotInCluster(why error) func([][]byte) error { return func([][]byte) error { return why } }
+
 // CountsOnce reports whether the call has no further effect when it is sent again.
 func (p *Prepared) CountsOnce() bool {
 	return p.Command.CountsOnce != nil && p.Command.CountsOnce(p.Words)

@@ -104,6 +104,8 @@ type Settings struct {
 	Start Defaults
 	File  string // the configuration file, as an absolute path; empty: none
 
+	Fixed map[string]error // by name, why CONFIG SET cannot change a setting of this server
+
 	rewriting sync.Mutex
 	kept      map[string]string // by name, the value of each parameter at the next start
 	written   map[string]bool   // by name, the parameters that Rewrite has written

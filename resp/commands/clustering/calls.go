@@ -1,6 +1,8 @@
 package clustering
 
 import (
+	"errors"
+
 	"rlserver/cluster/slot"
 	"rlserver/engine"
 	"rlserver/resp/command"
@@ -8,6 +10,9 @@ import (
 
 // ErrCrossSlot is Redis' error for keys in several slots.
 const ErrCrossSlot = engine.Error("CROSSSLOT Keys in request don't hash to the same slot")
+
+// ErrWholeKeyspace is the error of a command that needs all keys of the cluster.
+const ErrWholeKeyspace = engine.Error("ERR this command is not available in a cluster: no node has all keys")
 
 const errOtherSlots = engine.Error("CROSSSLOT the keys of one call have to be in one slot of the cluster: keys with " +
 	"the same {tag} are, such as {user1}:minute and {user1}:day")
@@ -26,7 +31,7 @@ func SlotOf(keys []engine.Key) (at int, ok bool) {
 // CrossSlot returns the error for a call with keys in several slots: Redis' for commands that Redis
 // has. For others it teaches.
 func CrossSlot(c *command.Command) error {
-	if len(c.Name) > 3 && c.Name[:3] == "rl." {
+	if c.Group == "ratelimit" {
 		return errOtherSlots
 	}
 	return ErrCrossSlot
@@ -48,3 +53,10 @@ func (e *MovedError) AddressFor(tls bool) string {
 }
 
 func (e *MovedError) Error() string { return "moved to " + e.Address }
+
+// Fixed has the errors of settings that CONFIG SET cannot change in a cluster.
+var Fixed = map[string]error{
+	"requirepass": errors.New("in a cluster, ACL SETUSER default changes the password on all nodes"),
+	"save": errors.New("in a cluster, changes are in the logs of the groups, and snapshots are made as these " +
+		"grow: there is nothing to set. BGSAVE makes snapshots now"),
+}

@@ -128,6 +128,7 @@ func init() {
 			Since:      "1.0.0",
 			Complexity: "O(1)",
 			Summary:    "Move a key to another database",
+			Refused:    command.NotInCluster(errMove),
 			Run:        move,
 		},
 		&command.Command{
@@ -139,6 +140,7 @@ func init() {
 			Since:      "1.0.0",
 			Complexity: "O(1)",
 			Summary:    "Return a random key from the keyspace",
+			Merge:      command.MergeDraw,
 			Run:        randomKey,
 		},
 		&command.Command{
@@ -151,6 +153,7 @@ func init() {
 			Since:      "1.0.0",
 			Complexity: "O(1)",
 			Summary:    "Return the number of keys in the selected database",
+			Merge:      command.MergeSum,
 			Run:        dbSize,
 		},
 		&command.Command{
@@ -164,6 +167,7 @@ func init() {
 			Since:      "1.0.0",
 			Complexity: "O(N) where N is the number of keys in the selected database",
 			Summary:    "Remove all keys from the current database",
+			Merge:      command.MergeOK,
 			Run:        flush((*engine.Tx).Flush),
 		},
 		&command.Command{
@@ -177,6 +181,7 @@ func init() {
 			Since:      "1.0.0",
 			Complexity: "O(N) where N is the total number of keys in all databases",
 			Summary:    "Remove all keys from all databases",
+			Merge:      command.MergeOK,
 			Run:        flush((*engine.Tx).FlushAll),
 		},
 		&command.Command{
@@ -189,12 +194,15 @@ func init() {
 			Since:      "4.0.0",
 			Complexity: "O(N) where N is the count of clients watching or blocking on keys from both databases.",
 			Summary:    "Swaps two Redis databases",
+			Refused:    command.NotInCluster(errSwap),
 			Run:        swapDB,
 		},
 	)
 }
 
 const (
+	errSwap       = engine.Error("ERR SWAPDB is not allowed in cluster mode")
+	errMove       = engine.Error("ERR MOVE is not allowed in cluster mode")
 	errCopyDB     = engine.Error("ERR Copying to another database is not allowed in cluster mode")
 	errNoFirstDB  = engine.Error("ERR invalid first DB index")
 	errNoSecondDB = engine.Error("ERR invalid second DB index")
@@ -264,7 +272,7 @@ func copyKey(c *command.Call) error {
 		return err
 	}
 
-	if c.Env.Cluster != nil && db != 0 {
+	if db >= c.Env.Engine.Databases() { // in a cluster, see Env.HasDatabase
 		return errCopyDB
 	}
 	done, err := c.Tx.Copy(from, to, db, replace)

@@ -14,6 +14,7 @@ func init() {
 			Complexity: "O(N) with N being the number of keys in the database, under the assumption that the key " +
 				"names in the database and the given pattern have limited length.",
 			Summary: "Find all keys matching the given pattern",
+			Merge:   command.MergeArrays,
 			Run:     keys},
 		&command.Command{
 			Name:   "scan",
@@ -26,6 +27,7 @@ func init() {
 			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the " +
 				"cursor to return back to 0. N is the number of elements inside the collection.",
 			Summary: "Incrementally iterate the keys space",
+			Merge:   command.MergeScan,
 			Run:     scan,
 		},
 	)

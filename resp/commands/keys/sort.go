@@ -34,6 +34,7 @@ func init() {
 			Complexity: complexity,
 			Summary:    "Sort the elements in a list, set or sorted set",
 			Reaches:    sortReaches,
+			Refused:    sortRefused,
 			Run:        func(c *command.Call) error { return sortSet(c, true) },
 		},
 		&command.Command{
@@ -48,6 +49,7 @@ func init() {
 			Complexity: complexity,
 			Summary:    "Sort the elements in a list, set or sorted set. Read-only variant of SORT.",
 			Reaches:    sortReaches,
+			Refused:    sortRefused,
 			Run:        func(c *command.Call) error { return sortSet(c, false) },
 		},
 	)
@@ -90,6 +92,24 @@ type sortable struct {
 // sortReaches reports whether a call of SORT reads keys that its words do not name.
 func sortReaches(words [][]byte) bool {
 	return slices.ContainsFunc(words[2:], func(w []byte) bool { return bytes.IndexByte(w, '*') >= 0 })
+}
+
+// errors of Redis Cluster
+const (
+	errSortBy  = engine.Error("ERR BY option of SORT denied in Cluster mode.")
+	errSortGet = engine.Error("ERR GET option of SORT denied in Cluster mode.")
+)
+
+// sortRefused returns the error of a SORT that reads keys which its words do not name: in a
+// cluster they may be on other nodes.
+func sortRefused(words [][]byte) error {
+	switch {
+	case !sortReaches(words):
+		return nil
+	case slices.ContainsFunc(words[2:], func(w []byte) bool { return grammar.EqualFold(w, "BY") }):
+		return errSortBy
+	}
+	return errSortGet
 }
 
 // sortSet handles SORT and SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC |

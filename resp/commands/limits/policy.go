@@ -19,6 +19,8 @@ func init() {
 			Since:      "1.0.0",
 			Complexity: "Depends on subcommand.",
 			Summary:    "A container for commands about named limits",
+
+			OnFirstGroup: true,
 			Subs: []*command.Command{
 				{
 					Name:       "del",

@@ -30,7 +30,7 @@ func init() {
 					Flags:      operator | command.Readonly | command.WholeKeyspace,
 					Complexity: "O(N) where N is the size of all keys",
 					Summary:    "A digest of all databases, as in Redis for the types that Redis has",
-					Run:        debugDigest}),
+					Merge:      mergeDigests, Run: debugDigest}),
 				debug(&command.Command{Name: "digest-value", Arity: -3, Flags: operator | command.Readonly,
 					Keys: []command.KeySpec{command.KeysToEnd("RO", 2, 1)}, Syntax: "key [key ...]",
 					Complexity: "O(N) where N is the size of the keys",
@@ -42,7 +42,7 @@ func init() {
 					Summary: "Show helpful text about the different subcommands", Run: command.Help}),
 				debug(&command.Command{Name: "loadaof", Arity: 2, Flags: operator | command.OwnLocks,
 					Complexity: "O(N) where N is the size of all keys", Summary: "The same as DEBUG RELOAD",
-					Run: debugReload}),
+					Refused: command.NotInCluster(errReload), Run: debugReload}),
 				debug(&command.Command{Name: "log", Arity: 3, Flags: always, Syntax: "message",
 					Summary: "Write a message to the server's log", Run: debugLog}),
 				debug(&command.Command{Name: "object", Arity: 3, Flags: operator | command.Readonly,
@@ -52,7 +52,7 @@ func init() {
 					Complexity: "O(N) where N is the size of all keys",
 					Summary: "Save a snapshot if the server has a data directory, and rebuild all keys as if it " +
 						"had been loaded",
-					Run: debugReload}),
+					Refused: command.NotInCluster(errReload), Run: debugReload}),
 				debug(&command.Command{Name: "set-active-expire", Arity: 3, Flags: always, Syntax: "<0 | 1>",
 					Summary: "Whether expired keys are deleted in the background",
 					Run:     debugSetActiveExpire}),
@@ -61,6 +61,9 @@ func init() {
 			}},
 	)
 }
+
+const errReload = engine.Error("ERR in a cluster, a node does not reload its keys: it has them from its groups. " +
+	"It reads them from its disk when it is restarted")
 
 // ErrDebugNotAllowed is the reply to clients that enable-debug-command excludes, as in Redis.
 const ErrDebugNotAllowed = engine.Error("ERR DEBUG command not allowed. If the enable-debug-command option is set " +
@@ -120,6 +123,29 @@ func debugSleep(c *command.Call) error {
 
 // debugError handles DEBUG ERROR message.
 func debugError(c *command.Call) error { return engine.Error(c.Args.Next()) }
+
+// mergeDigests replies with the result that DEBUG DIGEST would have if all keys were in one
+// database of one server.
+func mergeDigests(m *command.Merger) {
+	// the digest of a database that has keys: its number, and the sum of its keys
+	var number, sum object.Digest
+	number.MixNumber(0)
+	sum.Combine(number)
+	empty := sum
+	all := m.Each(func(v wire.Value) {
+		var one object.Digest
+		if hex.Decode(one[:], v.Text); one != (object.Digest{}) {
+			one.Combine(number)
+			sum.Combine(one)
+		}
+	})
+	if sum == empty {
+		sum = object.Digest{}
+	}
+	if all {
+		m.Reply.Status(hex.EncodeToString(sum[:]))
+	}
+}
 
 // debugDigest handles DEBUG DIGEST.
 func debugDigest(c *command.Call) error {

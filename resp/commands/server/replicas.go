@@ -11,7 +11,8 @@ func init() {
 		return &command.Command{Name: name, Arity: 3,
 			Flags: command.Admin | command.NoScript | command.Stale | command.NoAsyncLoading, Group: "server",
 			Since: since, Complexity: "O(1)", Syntax: "<host port | NO ONE>",
-			Summary: "Make the server a replica of another instance, or promote it as master.", Run: replicateNothing}
+			Summary: "Make the server a replica of another instance, or promote it as master.",
+			Refused: command.NotInCluster(errReplicaOf), Run: replicateNothing}
 	}
 	old := replicaOf("slaveof", "1.0.0")
 	old.Deprecated, old.ReplacedBy = "5.0.0", "`REPLICAOF`"
@@ -23,6 +24,8 @@ func init() {
 }
 
 const (
+	// as in Redis, of SLAVEOF too
+	errReplicaOf  = engine.Error("ERR REPLICAOF not allowed in cluster mode.")
 	errMasterPort = engine.Error("ERR Invalid master port")
 	errNoReplicas = engine.Error("ERR this server is not a replica of another one: several servers replicate each " +
 		"other as a cluster, which starts with --cluster-enabled yes. REPLICAOF NO ONE changes nothing")

@@ -24,9 +24,10 @@ func init() {
 					Syntax:     "[categoryname]",
 					Summary:    "List the ACL categories or the commands inside a category", Run: cat},
 				{Name: "deluser", Arity: -3, Flags: operator, Group: "server", Since: "6.0.0",
-					Complexity: "O(1) amortized time considering the typical user.",
-					Syntax:     "username [username ...]",
-					Summary:    "Remove the specified ACL users and the associated rules", Run: delUser},
+					Complexity:     "O(1) amortized time considering the typical user.",
+					Syntax:         "username [username ...]",
+					Summary:        "Remove the specified ACL users and the associated rules",
+					RefusedInMulti: errInMulti, Run: delUser},
 				{Name: "dryrun", Arity: -4, Flags: operator, Group: "server", Since: "7.0.0", Complexity: "O(1).",
 					Syntax: "username command [arg [arg ...]]",
 					Summary: "Returns whether the user can execute the given command without executing the " +
@@ -52,9 +53,10 @@ func init() {
 				{Name: "save", Arity: 2, Flags: operator | command.OwnLocks, Group: "server", Since: "6.0.0",
 					Complexity: perUser, Summary: "Save the current ACL rules in the configured ACL file", Run: save},
 				{Name: "setuser", Arity: -3, Flags: operator, Group: "server", Since: "6.0.0",
-					Complexity: "O(N). Where N is the number of rules provided.",
-					Syntax:     "username [rule [rule ...]]",
-					Summary:    "Modify or create the rules for a specific ACL user", Run: setUser},
+					Complexity:     "O(N). Where N is the number of rules provided.",
+					Syntax:         "username [rule [rule ...]]",
+					Summary:        "Modify or create the rules for a specific ACL user",
+					RefusedInMulti: errInMulti, Run: setUser},
 				{Name: "users", Arity: 2, Flags: operator, Group: "server", Since: "6.0.0", Complexity: perUser,
 					Summary: "List the username of all the configured ACL rules", Run: names},
 				{Name: "whoami", Arity: 2, Flags: open, Group: "server", Since: "6.0.0", Complexity: "O(1)",
@@ -64,6 +66,8 @@ func init() {
 }
 
 const (
+	errInMulti = engine.Error("ERR in a cluster, users are changed on all nodes: that cannot be part of a " +
+		"transaction")
 	errNoFile = engine.Error("ERR This Redis instance is not configured to use an ACL file. You may want to specify " +
 		"users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration " +
 		"file set) in order to store users in the Redis configuration.")
