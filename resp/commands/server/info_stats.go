@@ -69,25 +69,17 @@ func writeLatencyStats(r *report) {
 	})
 }
 
-// writeAllocator writes the peak of memory, and the memory of the Go runtime in Redis' terms:
-// objects, the pages with objects, and the memory that is not returned to the system.
+// writeAllocator writes the peak of memory, and the memory of the Go runtime.
 func writeAllocator(r *report) {
-	peak := r.figures.PeakMemory
+	peak, a := r.figures.PeakMemory, readAllocator()
 	r.bytes("used_memory_peak", peak)
 	r.field("used_memory_peak_perc", ratio(100*r.figures.Memory, peak)+"%")
 	r.field("used_memory_startup", r.figures.StartMemory)
-	allocated := command.RuntimeBytes("/memory/classes/heap/objects:bytes")
-	active := allocated + command.RuntimeBytes("/memory/classes/heap/unused:bytes")
-	resident := command.RuntimeBytes(
-		"/memory/classes/total:bytes",
-	) - command.RuntimeBytes(
-		"/memory/classes/heap/released:bytes",
-	)
-	r.field("allocator_allocated", allocated)
-	r.field("allocator_active", active)
-	r.field("allocator_resident", resident)
-	r.field("allocator_frag_ratio", ratio(active, allocated))
-	r.field("allocator_frag_bytes", active-allocated)
-	r.field("allocator_rss_ratio", ratio(resident, active))
-	r.field("allocator_rss_bytes", resident-active)
+	r.field("allocator_allocated", a.allocated)
+	r.field("allocator_active", a.active)
+	r.field("allocator_resident", a.resident)
+	r.field("allocator_frag_ratio", ratio(a.active, a.allocated))
+	r.field("allocator_frag_bytes", a.active-a.allocated)
+	r.field("allocator_rss_ratio", ratio(a.resident, a.active))
+	r.field("allocator_rss_bytes", a.resident-a.active)
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"runtime/metrics"
+	"strconv"
 	"strings"
 
 	"rlserver/engine"
@@ -64,37 +65,63 @@ func memoryUsage(c *command.Call) error {
 	return nil
 }
 
-// memoryStats handles MEMORY STATS, with the figures of Redis that are measured here.
+// memoryStats handles MEMORY STATS, with the fields of Redis. Of what this server does not have, or
+// does not measure apart from the keys, they are 0.
 func memoryStats(c *command.Call) error {
-	figures, keys := c.Env.Figures(), 0
+	f, keys, databases := c.Env.Figures(), 0, []int(nil)
 	for db := range c.Env.Engine.Databases() {
 		n, _ := c.Tx.Count(db)
-		keys += n
+		if keys += n; n > 0 {
+			databases = append(databases, db)
+		}
 	}
 	memory := c.Env.Engine.Memory()
 	if c.Env.Cluster != nil { // what takes memory counts, in groups that this node leads or follows
 		keys = memory.Keys()
 	}
-	used, dataset := figures.Memory, memory.Weight()
-	resident, known := residentMemory()
-	fields := 7
-	if known {
-		fields = 9
+	backlog := int64(0)
+	if c.Env.Store != nil {
+		backlog = c.Env.Store.Status().Backlog
+	}
+	used, dataset, a := f.Memory, memory.Weight(), readAllocator()
+	rss, known := residentMemory()
+	if !known {
+		rss = a.resident
 	}
 
-	c.Reply.Mapping(fields)
-	writeAmount(&c.Reply, "total.allocated", used)
-	writeAmount(&c.Reply, "overhead.total", max(0, figures.Overhead))
-	writeAmount(&c.Reply, "keys.count", int64(keys))
-	writeAmount(&c.Reply, "keys.bytes-per-key", dataset/int64(max(1, keys)))
-	writeAmount(&c.Reply, "dataset.bytes", dataset)
-	writeRatio(&c.Reply, "dataset.percentage", 100*float64(dataset)/float64(max(1, used)))
-	writeAmount(&c.Reply, "allocator.resident",
-		command.RuntimeBytes("/memory/classes/total:bytes")-command.RuntimeBytes("/memory/classes/heap/released:bytes"))
-	if known {
-		writeRatio(&c.Reply, "fragmentation", float64(resident)/float64(max(1, used)))
-		writeAmount(&c.Reply, "fragmentation.bytes", resident-used)
+	r := &c.Reply
+	r.Mapping(27 + len(databases))
+	writeAmount(r, "peak.allocated", f.PeakMemory)
+	writeAmount(r, "total.allocated", used)
+	writeAmount(r, "startup.allocated", f.StartMemory)
+	writeAmount(r, "replication.backlog", 0)
+	writeAmount(r, "clients.slaves", 0)
+	writeAmount(r, "clients.normal", f.ClientMemory)
+	writeAmount(r, "cluster.links", 0)
+	writeAmount(r, "aof.buffer", backlog)
+	writeAmount(r, "lua.caches", 0)
+	writeAmount(r, "functions.caches", 0)
+	for _, db := range databases {
+		r.BulkString("db." + strconv.Itoa(db))
+		r.Mapping(3)
+		writeAmount(r, "overhead.hashtable.main", 0)
+		writeAmount(r, "overhead.hashtable.expires", 0)
+		writeAmount(r, "overhead.hashtable.slot-to-keys", 0)
 	}
+	writeAmount(r, "overhead.total", max(0, f.Overhead+f.ClientMemory))
+	writeAmount(r, "keys.count", int64(keys))
+	writeAmount(r, "keys.bytes-per-key", dataset/int64(max(1, keys)))
+	writeAmount(r, "dataset.bytes", dataset)
+	writeRatio(r, "dataset.percentage", 100*dataset, used)
+	writeRatio(r, "peak.percentage", 100*used, f.PeakMemory)
+	writeAmount(r, "allocator.allocated", a.allocated)
+	writeAmount(r, "allocator.active", a.active)
+	writeAmount(r, "allocator.resident", a.resident)
+	writeCompared(r, "allocator-fragmentation", a.active, a.allocated)
+	writeCompared(r, "allocator-rss", a.resident, a.active)
+	writeCompared(r, "rss-overhead", rss, a.resident)
+	writeRatio(r, "fragmentation", rss, used)
+	writeAmount(r, "fragmentation.bytes", rss-used)
 	return nil
 }
 
@@ -103,9 +130,27 @@ func writeAmount(r *wire.Reply, name string, n int64) {
 	r.Integer(n)
 }
 
-func writeRatio(r *wire.Reply, name string, f float64) {
+func writeRatio(r *wire.Reply, name string, n, of int64) {
 	r.BulkString(name)
-	r.Double(f)
+	r.Double(float64(n) / float64(max(1, of)))
+}
+
+// writeCompared writes the ratio of two amounts, and their difference.
+func writeCompared(r *wire.Reply, name string, n, of int64) {
+	writeRatio(r, name+".ratio", n, of)
+	writeAmount(r, name+".bytes", n-of)
+}
+
+// allocator has the memory of the Go runtime in Redis' terms, in bytes: of objects, of the pages
+// with objects, and what is not returned to the system.
+type allocator struct{ allocated, active, resident int64 }
+
+func readAllocator() (a allocator) {
+	a.allocated = command.RuntimeBytes("/memory/classes/heap/objects:bytes")
+	a.active = a.allocated + command.RuntimeBytes("/memory/classes/heap/unused:bytes")
+	a.resident = command.RuntimeBytes("/memory/classes/total:bytes") -
+		command.RuntimeBytes("/memory/classes/heap/released:bytes")
+	return a
 }
 
 // memoryMallocStats handles MEMORY MALLOC-STATS with the memory metrics of the Go runtime.
