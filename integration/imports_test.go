@@ -227,7 +227,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours: []string{
 			"rlserver/internal/acl", "rlserver/cluster/overview", "rlserver/engine",
 			"rlserver/engine/object",
-			"rlserver/internal/grammar", "rlserver/resp/command", "rlserver/resp/config",
+			"rlserver/engine/eviction",
+			"rlserver/internal/grammar", "rlserver/internal/rdb", "rlserver/resp/command", "rlserver/resp/config",
 			"rlserver/resp/glob",
 			"rlserver/resp/wire", "rlserver/internal/stats", "rlserver/internal/storage",
 		},

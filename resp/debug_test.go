@@ -1,6 +1,9 @@
 package resp
 
 import (
+	"fmt"
+	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
@@ -60,16 +63,36 @@ func TestDebugReloadSaves(t *testing.T) {
 	c.check([]answer{{"DEBUG RELOAD", "-" + "ERR the snapshot failed: the server's log says why"}, {"GET k", "$1 v"}})
 }
 
+// Lengths are those of Redis for encodings that do not compress. The call is no access of the key.
 func TestDebugObject(t *testing.T) {
 	ts := startServer(t, config.Defaults{DebugCommand: "yes"})
 	c := ts.dial()
-	c.check([]answer{{"SET k 5", "+OK"}})
-	ts.advance(3000)
-	assert.Regexp(
-		t,
-		`^\+Value at:0x[0-9a-f]+ refcount:2147483647 encoding:int memory:\d+ lru_seconds_idle:3$`,
-		c.do("DEBUG OBJECT k"),
-	)
+	const long = "qwertyuiopasdfghjklzxcvbnm1234567890QWERTYUIOPASDFGHJKLZXCVBNM-=[];,./_+"
+	for _, step := range []struct {
+		call, key string
+		want      string
+	}{
+		{"SET s hello", "s", "refcount:1 encoding:embstr serializedlength:6"},
+		{"SET i 12345", "i", "refcount:1 encoding:int serializedlength:3"},
+		{"SET shared 100", "shared", "refcount:2147483647 encoding:int serializedlength:2"},
+		{"SET i 123456", "i", "refcount:1 encoding:int serializedlength:5"},
+		{"SET s " + long, "s", "refcount:1 encoding:raw serializedlength:74"},
+		{"HSET h " + long + " 1 f " + long, "h", "refcount:1 encoding:hashtable serializedlength:153"},
+		{"ZADD z 1.5 " + long + " 2 7", "z", "refcount:1 encoding:skiplist serializedlength:93"},
+		{"RL.TOKEN t 10 1 1s", "t", "refcount:1 encoding:packed serializedlength:\\d+"},
+	} {
+		c.do(step.call)
+		accessed := ts.now.Load() / 1000 % (1 << 24)
+		ts.advance(3000)
+		for range 2 {
+			assert.Regexp(t, fmt.Sprintf(`^\+Value at:0x[0-9a-f]+ %s lru:%d lru_seconds_idle:3$`, step.want, accessed),
+				c.do("DEBUG OBJECT "+step.key))
+		}
+		length := regexp.MustCompile(`serializedlength:(\d+)`).FindStringSubmatch(c.do("DEBUG OBJECT " + step.key))[1]
+		n, err := strconv.Atoi(length)
+		require.NoError(t, err)
+		assert.Contains(t, c.do("DUMP "+step.key), fmt.Sprintf("$%d ", n+11), "with type and footer")
+	}
 	c.check([]answer{{"DEBUG OBJECT nope", "-ERR no such key"}})
 }
 

@@ -131,6 +131,24 @@ func appendNumbers(b []byte, list Numbers) []byte {
 	return b
 }
 
+// TextSize returns how many bytes AppendText appends.
+func TextSize[T string | []byte](text T) int {
+	if _, ok := integer(text); ok {
+		var b [1 + 4]byte
+		return len(appendText(b[:0], text))
+	}
+	return LengthSize(len(text)) + len(text)
+}
+
+// LengthSize returns how many bytes the number of elements of a collection takes.
+func LengthSize(n int) int {
+	var b [1 + 8]byte
+	return len(appendLength(b[:0], uint64(n)))
+}
+
+// NumbersSize returns how many bytes the numbers of a limiter take.
+func NumbersSize(list Numbers) int { return len(appendNumbers(nil, list)) }
+
 func appendLength(b []byte, n uint64) []byte {
 	switch {
 	case n < 1<<6:
