@@ -360,6 +360,7 @@ func TestClusterRefusesWhatItDoesNotHave(t *testing.T) {
 	assert.ErrorContains(t, err, "ERR CLUSTER DRAIN waits for other nodes: it cannot be called inside MULTI")
 	assert.NoError(t, client.Set(t.Context(), "k", 1, 0).Err())
 	assert.Equal(t, "1", client.ConfigGet(t.Context(), "databases").Val()["databases"])
+	assert.Equal(t, "4", client.ConfigGet(t.Context(), "cluster-groups").Val()["cluster-groups"])
 	c.run[0].stop(t)
 	assert.NotContains(t, c.run[0].output(), "cannot find peer")
 	assert.NotContains(t, c.run[0].output(), "not all groups were handed over")

@@ -53,9 +53,19 @@ func (c *setup) validateCluster() error {
 	case len(c.Store().Save) > 0:
 		return errors.New("--cluster does not have --save: each group of slots makes snapshots as its log grows")
 	}
+	c.fillCluster()
+	return nil
+}
+
+// fillCluster sets the settings of a node that depend on others, so that CONFIG GET shows them.
+func (c *setup) fillCluster() {
 	start := &c.Start
 	start.Databases = 1
-	return nil
+	own, clients := &start.Cluster, c.Ports()
+	own.Port = nodePort(c.Settings)
+	own.Hold = cmp.Or(own.Hold, 2*own.Timeout)
+	own.AnnouncePort = announced(own.AnnouncePort, clients.Port)
+	own.AnnounceTLSPort = announced(own.AnnounceTLSPort, clients.TLSPort)
 }
 
 // nodePort returns the port at which the other nodes reach this one.
@@ -92,10 +102,9 @@ type clusterParts struct {
 func newClusterParts(p *parts, o engine.Options) *clusterParts {
 	start := &p.settings.Start.Cluster
 	o.Databases, o.Shards, o.Memory = 1, groupShards, p.engine.Memory()
-	hold := cmp.Or(start.Hold, 2*start.Timeout)
-	return &clusterParts{
-		p: p, engine: o, hold: time.Duration(hold) * time.Millisecond,
-	}
+	c := &clusterParts{p: p, engine: o, hold: time.Duration(start.Hold) * time.Millisecond}
+	p.settings.ClusterGroups = c.Groups
+	return c
 }
 
 // openCluster opens the node. It looks for the others in the background.
@@ -109,8 +118,8 @@ func (p *parts) openCluster() error {
 			return fmt.Errorf("give --node-id, as the host has no name: %w", err)
 		}
 	}
-	port, clients := nodePort(p.settings), p.settings.Ports()
-	listeners, err := listen.TCP(clients.Bind, port, "--bind")
+	port := own.Port
+	listeners, err := listen.TCP(p.settings.Ports().Bind, port, "--bind")
 	if err != nil {
 		return err
 	}
@@ -155,8 +164,8 @@ func (p *parts) openCluster() error {
 		Patience: max(p.cluster.hold, time.Duration(own.Timeout)*time.Millisecond) / 2,
 		// a short hold time must not end leases before reports renew them
 		Wanted: max(p.cluster.hold*3/4, time.Duration(own.Timeout)*time.Millisecond*3/2),
-		Host:   own.AnnounceHost, Port: announced(own.AnnouncePort, clients.Port),
-		TLSPort: announced(own.AnnounceTLSPort, clients.TLSPort), Version: version, Engine: p.cluster.engine,
+		Host:   own.AnnounceHost, Port: own.AnnouncePort, TLSPort: own.AnnounceTLSPort,
+		Version: version, Engine: p.cluster.engine,
 		Clock: p.source, Log: p.log, Begun: p.cluster.begun, Users: p.server,
 		PoliciesChanged: func() {
 			if <-opened; p.cluster.node != nil {
@@ -238,6 +247,9 @@ func (c *clusterParts) setPoliciesOf(p *group.Partition) {
 
 // Groups implements resp.Cluster.
 func (c *clusterParts) Groups() int {
+	if c.node == nil { // it is being opened
+		return 0
+	}
 	if m := c.node.Map(); m != nil {
 		return m.Groups()
 	}

@@ -6,7 +6,29 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
 )
+
+func TestClusterSettingsAreShownAsTheyApply(t *testing.T) {
+	shown := func(flags string) (list []string) {
+		c, _, err := parse(strings.Fields("--cluster --join a,b,c "+flags), new(bytes.Buffer))
+		require.NoError(t, err)
+		for _, name := range []string{
+			"cluster-port", "failover-hold", "cluster-announce-port", "cluster-announce-tls-port", "proxy-port",
+			"cluster-groups", "databases",
+		} {
+			list = append(list, config.Lookup(name).Shown(c.Settings))
+		}
+		c.ClusterGroups = func() int { return 6 }
+		return append(list, config.Lookup("cluster-groups").Shown(c.Settings))
+	}
+	assert.Equal(t, []string{"16379", "2000", "6379", "0", "0", "0", "1", "6"}, shown(""))
+	assert.Equal(t, []string{"17000", "500", "0", "1", "8", "6", "1", "6"},
+		shown("--port 0 --tls-port 7000 --failover-hold 500 --cluster-announce-port 9 --cluster-announce-tls-port 1 "+
+			"--proxy-port 8 --cluster-groups 6"))
+}
 
 func TestClusterSettingsThatAreRefused(t *testing.T) {
 	for _, test := range []struct{ flags, want string }{

@@ -67,6 +67,9 @@ func (p *Parameter) separator() string {
 // Shown returns the value for operators, with Hidden for a secret that is not empty.
 func (p *Parameter) Shown(s *Settings) string {
 	value := p.Get(s)
+	if p.Effective != nil {
+		value = p.Effective(s)
+	}
 	if p.Secret && value != "" {
 		return Hidden
 	}
@@ -77,6 +80,8 @@ func (p *Parameter) Shown(s *Settings) string {
 // it, so that several settings change together or not at all.
 type Value struct {
 	Get func(*Settings) string
+	// Effective returns the value that applies if Get returns another one, as given; nil: Get
+	Effective func(*Settings) string
 	// Set is for CONFIG SET; nil: the setting is fixed
 	Set   func(s *Settings, value string) (apply func(), err error)
 	Start func(s *Settings, value string) (apply func(), err error) // for the start; nil: Set
@@ -323,6 +328,21 @@ func fixedInteger(least, most int64, at func(*Settings) *int) Value {
 			return func() { *at(s) = int(n) }, err
 		},
 	}
+}
+
+// clusterGroups returns the value of cluster-groups. What is shown is the number of the cluster, as
+// soon as there is one.
+func clusterGroups() Value {
+	v := fixedInteger(0, 1024, func(s *Settings) *int { return &s.Start.Cluster.Groups })
+	v.Effective = func(s *Settings) string {
+		if s.ClusterGroups != nil {
+			if n := s.ClusterGroups(); n > 0 {
+				return strconv.Itoa(n)
+			}
+		}
+		return v.Get(s)
+	}
+	return v
 }
 
 func fixedChoice(words []string, at func(*Settings) *string) Value {

@@ -86,7 +86,7 @@ type ClusterDefaults struct {
 	SecretFile   string // whose first line is the secret of the nodes; empty: none
 	Join         []string
 	Expect       int
-	Groups       int    // 0: 16, or what the cluster has
+	Groups       int    // as given; 0: 6, or what the cluster has
 	Timeout      int    // ms
 	Hold         int    // ms; 0: twice Timeout
 	Recover      string // yes or no; empty: no
@@ -105,6 +105,9 @@ type Settings struct {
 	File  string // the configuration file, as an absolute path; empty: none
 
 	Fixed map[string]error // by name, why CONFIG SET cannot change a setting of this server
+	// ClusterGroups returns the number of groups of the cluster, 0 while it is not known. nil: no
+	// cluster
+	ClusterGroups func() int
 
 	rewriting sync.Mutex
 	kept      map[string]string // by name, the value of each parameter at the next start

@@ -278,7 +278,7 @@ var Parameters = []Parameter{
 	{Name: "cluster-groups", Group: groupCluster, Form: "N", Default: "0",
 		Help: `Number of groups of slots in a new cluster: with more groups, more nodes can share the work. It
 			cannot change later. 0, the default: 6, or the number in the existing cluster.`,
-		Value: fixedInteger(0, 1024, func(s *Settings) *int { return &s.Start.Cluster.Groups })},
+		Value: clusterGroups()},
 	{Name: "cluster-timeout", Alias: "cluster-node-timeout", Group: groupCluster, Form: "MS", Default: "1000",
 		Help: `How many milliseconds a group waits for a message of its leader before it elects another one, 1000
 			by default.`,
