@@ -79,7 +79,7 @@ func TestDebugObject(t *testing.T) {
 		{"SET s " + long, "s", "refcount:1 encoding:raw serializedlength:74"},
 		{"HSET h " + long + " 1 f " + long, "h", "refcount:1 encoding:hashtable serializedlength:153"},
 		{"ZADD z 1.5 " + long + " 2 7", "z", "refcount:1 encoding:skiplist serializedlength:93"},
-		{"RL.TOKEN t 10 1 1s", "t", "refcount:1 encoding:packed serializedlength:\\d+"},
+		{"RL.TOKEN t 10 1 1h", "t", "refcount:1 encoding:packed serializedlength:\\d+"},
 	} {
 		c.do(step.call)
 		accessed := ts.now.Load() / 1000 % (1 << 24)
