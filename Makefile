@@ -41,7 +41,7 @@ conformance: build ## run Redis' own test suite against the server (fetches Debi
 
 .PHONY: live
 live: ## compare the recorded replies with a real redis-server; fails if it is not installed
-	TRANSCRIPT_LIVE=1 $(GO) test -count=1 -run 'Transcript' ./integration
+	TRANSCRIPT_LIVE=1 $(GO) test -count=1 -run 'Transcript|^TestImport' ./integration
 
 .PHONY: clients
 clients: ## redis-cli and redis-py over TLS; redis-py, ioredis, Lettuce, go-redis and rueidis in a cluster whose nodes are killed, stopped and cut off

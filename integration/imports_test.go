@@ -58,6 +58,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/internal/clock", "rlserver/internal/listen",
 			"rlserver/engine",
 			"rlserver/persistence",
+			"rlserver/internal/importer",
 			"rlserver/internal/progress",
 			"rlserver/internal/policyfile",
 			"rlserver/internal/process",
@@ -70,6 +71,10 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/internal/policyfile": {
 		ours:   []string{"rlserver/engine", "rlserver/engine/rule", "rlserver/internal/smallfile"},
 		others: []string{"go.yaml.in/yaml/v3"},
+	},
+	"rlserver/internal/importer": {
+		ours:   []string{"rlserver/engine/limit", "rlserver/internal/progress", "rlserver/internal/smallfile"},
+		others: []string{"github.com/redis/go-redis/v9"},
 	},
 	"rlserver/internal/smallfile": {},
 	"rlserver/internal/storage":   {},

@@ -6,6 +6,7 @@
 //	rlserver repair --clock DIR  copies all files, then moves times that are ahead to the present
 //	rlserver dump [--json] DIR prints the changes in a data directory, one per line
 //	rlserver backup DIR TO     copies the snapshots of a cluster node to a new directory
+//	rlserver import redis://…  copies the keys of a running Redis into a running server
 //	rlserver gen-cert DIR      generates certificates for tests of TLS
 //	rlserver healthcheck [URL] checks over HTTP whether a server is healthy
 //	rlserver docs              prints docs/COMMANDS.md
@@ -27,7 +28,7 @@
 //	store.go    implements storage.Store by package persistence
 //	web.go      the HTTP server; web_source.go implements web.Source
 //	cluster.go  the node of a cluster; implements resp.Cluster
-//	tools.go    the subcommands
+//	tools.go    the subcommands; import.go that with flags
 //
 // Flags have the names of Redis' parameters. Each can also be set by an environment variable,
 // RLSERVER_ and the name, and in the configuration file FILE. Flags take precedence over the

@@ -24,6 +24,7 @@ the file.
 	rlserver repair DIR         copies all files, then removes everything from the first damage on
 	rlserver repair --clock DIR copies all files, then moves times that are ahead back to the present
 	rlserver dump [--json] DIR  prints the changes in a data directory, one per line
+	rlserver import redis://…   copies the keys of a running Redis into a running server
 	rlserver gen-cert DIR       generates certificates for tests of TLS
 
 Each of these has a --help of its own.`

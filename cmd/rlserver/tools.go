@@ -68,6 +68,7 @@ send it SAVE before. A node that is started with --dir TO is a new cluster with 
 snapshots; others join it as new nodes. For groups of which the node has no replica, copy the folders from the backup of
 another node. To back up a server without a cluster, copy its directory.
 `},
+	"import": {importKeys, importHelp},
 	"gen-cert": {genCert, `Usage: rlserver gen-cert DIR [HOST ...]
 
 Generates certificates for tests of TLS, valid for a year: ca.crt, server.crt, server.key, client.crt and client.key in

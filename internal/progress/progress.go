@@ -20,12 +20,13 @@ const (
 )
 
 // Meter shows the progress of an operation that consists of stages, one after the other. Each stage
-// reads or writes a number of bytes. Only one goroutine may use a Meter. A nil Meter shows nothing.
+// is about a number of bytes, or of something else. Only one goroutine may use a Meter. A nil Meter
+// shows nothing.
 type Meter struct {
 	terminal io.Writer // nil: write to the log
 	log      *slog.Logger
 
-	stage       string
+	stage, unit string
 	total, done int64
 	began       time.Time
 	shown       time.Time // when the last line was logged
@@ -44,24 +45,28 @@ func Terminal(f *os.File) io.Writer {
 }
 
 // Begin ends the current stage and begins one of total bytes.
-func (m *Meter) Begin(stage string, total int64) {
+func (m *Meter) Begin(stage string, total int64) { m.BeginCount(stage, "bytes", total) }
+
+// BeginCount is Begin for another unit, such as keys.
+func (m *Meter) BeginCount(stage, unit string, total int64) {
 	if m == nil {
 		return
 	}
 	m.End()
-	m.stage, m.total, m.done = stage, total, 0
+	m.stage, m.unit, m.total, m.done = stage, unit, total, 0
 	m.began = time.Now()
 	m.shown = m.began
 	if m.terminal != nil && total > 0 {
 		m.bar = progressbar.NewOptions64(
 			total, progressbar.OptionSetWriter(m.terminal), progressbar.OptionSetDescription(stage),
-			progressbar.OptionSetWidth(barWidth), progressbar.OptionShowBytes(true),
-			progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true),
+			progressbar.OptionSetWidth(barWidth), progressbar.OptionShowBytes(unit == "bytes"),
+			progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString(unit),
+			progressbar.OptionSetPredictTime(true),
 			progressbar.OptionThrottle(drawEvery), progressbar.OptionClearOnFinish())
 	}
 }
 
-// Add reports that n more bytes have been processed.
+// Add reports that n more bytes, or units, have been processed.
 func (m *Meter) Add(n int) {
 	if m == nil {
 		return
@@ -89,7 +94,7 @@ func (m *Meter) End() {
 func (m *Meter) line() {
 	took := time.Since(m.began)
 	rate := float64(m.done) / took.Seconds()
-	attributes := []any{"bytes", m.done, "of", m.total, "bytes_per_second", int64(rate)}
+	attributes := []any{m.unit, m.done, "of", m.total, m.unit + "_per_second", int64(rate)}
 	if m.total > 0 {
 		attributes = append(attributes, "percent", min(100, m.done*100/m.total))
 	}

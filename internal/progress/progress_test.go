@@ -34,11 +34,15 @@ func TestLogLineEveryFewSecondsWithoutATerminal(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			m.Add(10)
 		}
+		m.BeginCount("copying", "keys", 4000)
+		time.Sleep(10 * time.Second)
+		m.Add(1000)
 		m.Begin("short", 10)
 		m.Add(10)
 		m.End()
 		assert.Equal(t, "level=INFO msg=loading bytes=500 of=4000 bytes_per_second=100 percent=12 left=35s\n"+
-			"level=INFO msg=loading bytes=1000 of=4000 bytes_per_second=100 percent=25 left=30s\n", out.String())
+			"level=INFO msg=loading bytes=1000 of=4000 bytes_per_second=100 percent=25 left=30s\n"+
+			"level=INFO msg=copying keys=1000 of=4000 keys_per_second=100 percent=25 left=30s\n", out.String())
 	})
 }
 
@@ -83,6 +87,24 @@ func TestBarOnATerminal(t *testing.T) {
 		}
 		end := terminal.String()[len(drawn):]
 		assert.Empty(t, strings.Trim(end[strings.LastIndex(end, "\r \r")+1:], " \r"), "the bar is removed")
+	})
+}
+
+func TestBarOfKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var terminal bytes.Buffer
+		m := New(&terminal, nil)
+		m.BeginCount("copying", "keys", 4000)
+		for range 20 {
+			time.Sleep(time.Second)
+			m.Add(100)
+		}
+		drawn := terminal.String()
+		m.End()
+		last := drawn[strings.LastIndex(drawn, "\rcopying"):]
+		for _, part := range []string{" 50% ", "2000/4000", "100 keys/s", "s:20s]"} {
+			assert.Contains(t, last, part)
+		}
 	})
 }
 
