@@ -129,7 +129,7 @@ type Report struct {
 	Clock      int64          // its system clock, Unix µs
 	SyncTime   time.Duration  // that its disk takes to sync entries, 0 if that is not known
 	Leads      map[int]uint64 // terms, by group
-	Last       map[int]uint64 // the ends of the logs of these groups
+	Committed  map[int]uint64 // index of the last entry known to be committed, in these groups
 	Members    map[int][]group.Server
 	// the members that store what the leader proposes; nil with groups that it leads: the node has
 	// an earlier version, and does not know
@@ -168,7 +168,7 @@ type Replica struct {
 func (n *Node) report(to string) Report {
 	r := Report{
 		Node: n.self.Name, Member: n.itself(), Leaving: n.leaving.Load(),
-		Leads: make(map[int]uint64), Last: make(map[int]uint64),
+		Leads: make(map[int]uint64), Committed: make(map[int]uint64),
 		Members: make(map[int][]group.Server), Replicas: make(map[int]Replica),
 		Digests: make(map[int]group.Digest), KeepUp: make(map[int][]group.ReplicaID),
 		Wanted: n.wanted.Say(to, time.Now()),
@@ -195,7 +195,7 @@ func (n *Node) report(to string) Report {
 		st := g.Status()
 		r.Replicas[i] = Replica{g.ID().Instance, st.Applied, st.Last}
 		if p, err := g.Leading(); err == nil {
-			r.Leads[i], r.Last[i], r.Members[i], r.KeepUp[i] = p.Term(), st.Last, st.Members, g.KeepUp()
+			r.Leads[i], r.Committed[i], r.Members[i], r.KeepUp[i] = p.Term(), st.Agreed, st.Members, g.KeepUp()
 		}
 	}
 	if list, ok := n.ownPolicies(); ok {
@@ -239,9 +239,9 @@ func (n *Node) heard(r Report) {
 	if r.HasPolicies {
 		n.copyPolicies(PolicyList{r.PoliciesOrder, r.Policies, r.PoliciesTerms})
 	}
-	for i, last := range r.Last {
+	for i, index := range r.Committed {
 		if g := n.Group(i); g != nil {
-			g.HeardLast(last)
+			g.HeardCommitted(index)
 		}
 	}
 	for i, d := range r.Digests {

@@ -222,7 +222,7 @@ func (n *Node) clusterTime() (ms int64, known bool) {
 	return ms, known
 }
 
-// upToDate reports whether a replica has all entries that its leader had a moment ago. One that has
+// upToDate reports whether a replica has all entries that were committed a moment ago. One that has
 // not, as after a start, takes the time of an old entry for the present.
 func (n *Node) upToDate(number int, g *group.Group) bool {
 	st := g.Status()
@@ -231,6 +231,6 @@ func (n *Node) upToDate(number int, g *group.Group) bool {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	last, leads := n.reports[st.Leader].Last[number]
-	return leads && n.upLocked(st.Leader) && st.Applied >= last
+	committed, leads := n.reports[st.Leader].Committed[number]
+	return leads && n.upLocked(st.Leader) && st.Applied >= committed
 }

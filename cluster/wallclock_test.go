@@ -43,7 +43,7 @@ func TestTheSystemClockIsComparedWithTheTimeOfGroupsThatAreUpToDate(t *testing.T
 			}
 		}
 		for _, name := range []string{"a", "b"} {
-			n.reports[name], n.heardAt[name] = Report{Last: ends}, time.Now()
+			n.reports[name], n.heardAt[name] = Report{Committed: ends}, time.Now()
 		}
 		n.opened.Store(&opened{of.Map(), groups})
 		n.compareClocks()

@@ -26,7 +26,7 @@ var (
 	groupAgreed  = gauge("group_agreed_index", "Index of the last entry that is known to be agreed on.", "group")
 	groupApplied = gauge("group_applied_index", "Index of the last entry that this node has applied.", "group")
 	groupEntries = gauge("group_lag_entries",
-		"Entries of the leader's log that this node has not applied; on the leader, those not agreed on yet.", "group")
+		"Committed entries that this node has not applied.", "group")
 	groupLag = gauge("group_lag_seconds",
 		"For how long the oldest of these entries is missing or, while no leader is heard, since when.", "group")
 	electionsCalled = counter("group_elections_called_total", "Elections that this node has called.", "group")

@@ -12,7 +12,7 @@ import (
 type Figures struct {
 	Status
 	Role       string // leader, follower, candidate or broken
-	LagEntries uint64 // entries of the leader's log that this replica has not applied
+	LagEntries uint64 // committed entries that this replica has not applied
 	// LagTime is for how long the oldest of them is missing or, while no leader is heard, for how
 	// long that is so.
 	LagTime time.Duration
@@ -61,15 +61,15 @@ func (g *Group) Figures() Figures {
 	}
 	f.Disk = g.leadership.diskError()
 	now := time.Now()
-	f.LagEntries, f.LagTime = g.lag.behind(f.Last, f.Applied, now)
+	f.LagEntries, f.LagTime = g.lag.behind(f.Last, f.Agreed, f.Applied, now)
 	if f.Leader == "" {
 		f.LagTime = max(f.LagTime, g.leadership.without(now))
 	}
 	return f
 }
 
-// HeardLast notes the index of the last entry in the log of the node that leads.
-func (g *Group) HeardLast(index uint64) { g.lag.note(index, time.Now()) }
+// HeardCommitted notes the index of the last entry that the node that leads knows to be committed.
+func (g *Group) HeardCommitted(index uint64) { g.lag.note(index, time.Now()) }
 
 // Level reports whether this replica leads, or lacks nothing for longer than Options.Timeout that
 // its leader had, since it has caught up once after it was opened.
@@ -80,8 +80,8 @@ func (g *Group) Level() bool {
 	return f.Leads || g.lag.level && f.LagTime <= g.options.Timeout
 }
 
-// lag measures how far a replica is behind its leader. A mark is where the leader's log ended at a
-// time: it is removed when the replica has applied so much.
+// lag measures how far a replica is behind its leader. A mark is how far the leader had come at a
+// time: it is removed when the replica has come so far.
 type lag struct {
 	mu    sync.Mutex
 	last  uint64 // the latest mark's index
@@ -118,9 +118,10 @@ func (l *lag) reset() {
 	l.last, l.marks = 0, nil
 }
 
-// behind returns how many entries are missing and for how long the oldest is. last is the end of
-// the replica's own log.
-func (l *lag) behind(last, applied uint64, now time.Time) (entries uint64, since time.Duration) {
+// behind returns how many committed entries are missing and for how long the oldest is. last is the
+// end of the replica's own log. Up to there raft says what is committed: an entry that is stored and
+// waits for that, as each idle second brings one, is not missing.
+func (l *lag) behind(last, committed, applied uint64, now time.Time) (entries uint64, since time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	done := 0
@@ -132,8 +133,11 @@ func (l *lag) behind(last, applied uint64, now time.Time) (entries uint64, since
 		since = now.Sub(l.marks[0].at)
 	}
 	l.level = l.level || l.last > 0 && len(l.marks) == 0
-	if last = max(last, l.last); last > applied {
-		entries = last - applied
+	if l.last > last {
+		committed = max(committed, l.last)
+	}
+	if committed > applied {
+		entries = committed - applied
 	}
 	return entries, since
 }

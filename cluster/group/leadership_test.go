@@ -154,7 +154,7 @@ func TestLag(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	expect := func(last, applied uint64, ms int, entries uint64, behind int) {
 		t.Helper()
-		n, d := l.behind(last, applied, at(ms))
+		n, d := l.behind(last, last, applied, at(ms))
 		assert.Equal(t, entries, n)
 		assert.Equal(t, time.Duration(behind)*time.Millisecond, d)
 	}
@@ -173,4 +173,21 @@ func TestLag(t *testing.T) {
 	l.note(2000, at(2000))
 	l.reset()
 	expect(1100, 1099, 2100, 1, 0)
+}
+
+// An idle group writes an entry each second. That a replica has stored it, and does not know yet that
+// it is committed, is no lag.
+func TestAnEntryThatIsNotKnownToBeCommittedIsNoLag(t *testing.T) {
+	var l lag
+	now := time.UnixMilli(0)
+	entries, _ := l.behind(8, 7, 7, now)
+	assert.Zero(t, entries)
+	l.note(8, now) // by the report of the leader, before raft says so
+	entries, _ = l.behind(8, 7, 7, now)
+	assert.Zero(t, entries)
+	entries, _ = l.behind(8, 8, 7, now)
+	assert.EqualValues(t, 1, entries)
+	l.note(9, now)
+	entries, _ = l.behind(8, 7, 7, now)
+	assert.EqualValues(t, 2, entries, "one is not here yet")
 }

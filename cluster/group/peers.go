@@ -118,7 +118,7 @@ func (p *peers) keepsUpLocked(of *peer, now time.Time, within time.Duration) boo
 	if of.term != p.term || of.last < p.begun {
 		return false
 	}
-	_, missing := of.lag.behind(of.last, of.last, now)
+	_, missing := of.lag.behind(of.last, of.last, of.last, now)
 	return missing <= within
 }
 
