@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strconv"
@@ -337,4 +338,61 @@ func TestDroppedRepliesHaveNoOutcome(t *testing.T) {
 	assert.Contains(t, c.read(), "-UNCERTAIN")
 	assert.Contains(t, c.read(), "-TRYAGAIN")
 	assert.Equal(t, "+PONG ", c.read())
+}
+
+// CLUSTER INFO counts what CLUSTER NODES, SLOTS and SHARDS list, whoever leads and whoever is up.
+func TestClusterInfoAgreesWithClusterNodes(t *testing.T) {
+	f, ts := newFakeCluster(t)
+	c := ts.dial()
+	ids := []string{strings.Repeat("1", 40), strings.Repeat("2", 40), strings.Repeat("3", 40)}
+	for bits := range 4 * 4 * 4 { // leaders of two groups, 3: none; which of the other nodes are up
+		leaders, up := []int{bits % 4, bits / 4 % 4}, []bool{true, bits/16%2 == 1, bits/32 == 1}
+		v := command.ClusterView{Me: ids[0]}
+		down := 0
+		for i, id := range ids {
+			v.Nodes = append(v.Nodes, command.ClusterNode{ID: id, Host: "h", Port: 1 + i, Up: up[i]})
+			if !up[i] {
+				down++
+			}
+		}
+		for _, leader := range leaders {
+			nodes := []string{""}
+			if leader < 3 {
+				nodes[0] = ids[leader]
+			}
+			for i, id := range ids {
+				if i != leader {
+					nodes = append(nodes, id)
+				}
+			}
+			v.Groups = append(v.Groups, nodes)
+		}
+		f.view = v
+		info, nodes := c.do("CLUSTER INFO"), c.do("CLUSTER NODES")
+		listed := 0
+		for word := range strings.FieldsSeq(nodes) {
+			if first, last, ok := strings.Cut(word, "-"); ok && first != "" {
+				a, _ := strconv.Atoi(first)
+				b, _ := strconv.Atoi(last)
+				listed += b - a + 1
+			}
+		}
+		assert.Contains(t, info, fmt.Sprintf("cluster_slots_assigned:%d\r\n", listed), "%v %v", leaders, up)
+		flagged := strings.Count(nodes, "fail?")
+		assert.Equal(t, down, flagged, "%v %v", leaders, up)
+		assert.Equal(t, down, strings.Count(c.do("CLUSTER SHARDS"), "health $4 fail"))
+		assert.Equal(t, 2*flagged > len(ids), strings.Contains(info, "cluster_state:fail"), "%v %v", leaders, up)
+		waiting := 0
+		for _, leader := range leaders {
+			if leader == 3 || !up[leader] {
+				waiting += 8192
+			}
+		}
+		if 2*flagged > len(ids) {
+			assert.Contains(t, info, "cluster_slots_ok:0\r\ncluster_slots_pfail:0\r\ncluster_slots_fail:16384\r\n")
+		} else {
+			assert.Contains(t, info, fmt.Sprintf("cluster_slots_ok:%d\r\ncluster_slots_pfail:%d\r\ncluster_slots_fail:0\r\n",
+				16384-waiting, waiting), "%v %v", leaders, up)
+		}
+	}
 }

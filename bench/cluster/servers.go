@@ -150,7 +150,7 @@ func (s *servers) settled(i int) bool {
 		return err == nil && reply.text == "PONG"
 	}
 	info, err := c.call("CLUSTER", "INFO")
-	if err != nil || !strings.Contains(info.text, "cluster_state:ok") {
+	if err != nil || !strings.Contains(info.text, "cluster_slots_ok:16384") {
 		return false
 	}
 	slots, err := c.call("CLUSTER", "SLOTS")

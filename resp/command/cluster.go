@@ -94,6 +94,37 @@ func (v *ClusterView) Shown(group int) string {
 	return replicas[max(0, slices.IndexFunc(replicas, func(id string) bool { return v.Node(id).Up }))]
 }
 
+// GroupState is what clients are told about the slots of a group, as Redis calls it in CLUSTER INFO.
+type GroupState int
+
+const (
+	SlotsOK    GroupState = iota // a node leads it
+	SlotsPFail                   // an election is on: calls wait for it
+	SlotsFail                    // fewer than a majority of its nodes are up: calls are refused
+)
+
+// State returns the state of a group. SlotsFail says that nodes are not up, as CLUSTER NODES and
+// SHARDS do of these nodes.
+func (v *ClusterView) State(group int) GroupState {
+	up, nodes := 0, 0
+	for _, id := range v.Groups[group] {
+		if id == "" {
+			continue
+		}
+		nodes++
+		if n := v.Node(id); n != nil && n.Up {
+			up++
+		}
+	}
+	switch leader := v.Node(v.Groups[group][0]); {
+	case 2*up <= nodes:
+		return SlotsFail
+	case leader == nil || !leader.Up:
+		return SlotsPFail
+	}
+	return SlotsOK
+}
+
 // Slots returns the ranges of slots for which Shown returns a node.
 func (v *ClusterView) Slots(id string) (list []slot.Range) {
 	for g := range v.Groups {

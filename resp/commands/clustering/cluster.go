@@ -194,20 +194,24 @@ func clusterMyID(c *command.Call) error {
 	return nil
 }
 
-// clusterInfo handles CLUSTER INFO.
+// clusterInfo handles CLUSTER INFO. It counts what CLUSTER NODES, SLOTS and SHARDS list.
 func clusterInfo(c *command.Call) error {
 	v := viewOf(c)
-	state, served, leaders := "ok", 0, map[string]bool{}
-	for g, nodes := range v.Groups {
-		if len(nodes) == 0 || nodes[0] == "" {
-			state = "fail"
-			continue
-		}
+	var slots [command.SlotsFail + 1]int
+	assigned, size := 0, 0
+	for g := range v.Groups {
 		r := slot.RangeOf(g, len(v.Groups))
-		served += r.Last - r.First + 1
-		leaders[nodes[0]] = true
+		slots[v.State(g)] += r.Last - r.First + 1
 	}
-	if len(v.Groups) == 0 {
+	for i := range v.Nodes {
+		led := v.Slots(v.Nodes[i].ID)
+		for _, r := range led {
+			assigned += r.Last - r.First + 1
+		}
+		size += min(1, len(led))
+	}
+	state := "ok"
+	if assigned < slot.Count || slots[command.SlotsFail] > 0 {
 		state = "fail"
 	}
 	var b strings.Builder
@@ -215,8 +219,9 @@ func clusterInfo(c *command.Call) error {
 		name  string
 		value any
 	}{
-		{"state", state}, {"slots_assigned", served}, {"slots_ok", served}, {"slots_pfail", 0}, {"slots_fail", 0},
-		{"known_nodes", len(v.Nodes)}, {"size", len(leaders)}, {"current_epoch", v.Term}, {"my_epoch", v.Term},
+		{"state", state}, {"slots_assigned", assigned}, {"slots_ok", slots[command.SlotsOK]},
+		{"slots_pfail", slots[command.SlotsPFail]}, {"slots_fail", slots[command.SlotsFail]},
+		{"known_nodes", len(v.Nodes)}, {"size", size}, {"current_epoch", v.Term}, {"my_epoch", v.Term},
 	} {
 		fmt.Fprintf(&b, "cluster_%s:%v\r\n", f.name, f.value)
 	}
