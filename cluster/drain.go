@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -19,11 +20,19 @@ import (
 // drainInterval is between two attempts of Drain.
 const drainInterval = 20 * time.Millisecond
 
-// HandOver makes other nodes lead the groups that this one leads. It tries once. The groups are
-// declined from now on. why is for the log.
+// HandOver makes other nodes lead the groups that this one leads. It tries once. If it still leads
+// some of them, it returns a *NotHandedOverError. The groups are declined from now on: the node goes
+// on trying. why is for the log.
 func (n *Node) HandOver(ctx context.Context, why string) error {
 	n.decline(n.leads)
-	return n.handOver(ctx, why, true)
+	err := n.handOver(ctx, why, true)
+	if failed, ok := errors.AsType[*NotHandedOverError](err); ok {
+		maps.DeleteFunc(failed.Reasons, func(number int, _ error) bool { return !n.leads(number) })
+		if len(failed.Reasons) == 0 {
+			return nil
+		}
+	}
+	return err
 }
 
 // Leave is HandOver for a node that is about to stop, with all groups.

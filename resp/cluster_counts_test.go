@@ -36,7 +36,10 @@ type fakeCluster struct {
 	shared         atomic.Int64 // calls of SharePolicies
 	view           command.ClusterView
 	wanted         func() bool // calls of other nodes
+	handOver       error       // of HandOver
 }
+
+func (f *fakeCluster) HandOver(context.Context) error { return f.handOver }
 
 func (f *fakeCluster) Groups() int { return 1 }
 
@@ -395,4 +398,18 @@ func TestClusterInfoAgreesWithClusterNodes(t *testing.T) {
 				16384-waiting, waiting), "%v %v", leaders, up)
 		}
 	}
+}
+
+// CLUSTER FAILOVER says what could not be handed over.
+func TestClusterFailoverThatFails(t *testing.T) {
+	f, ts := newFakeCluster(t)
+	f.view.Groups = [][]string{{"a", "b"}}
+	f.handOver = errors.New("groups [0] (b is down)")
+	c := ts.dial()
+	assert.Equal(t, "-ERR this node still leads groups [0] (b is down). It goes on trying", c.do("CLUSTER FAILOVER"))
+	c.do("MULTI")
+	c.do("CLUSTER FAILOVER")
+	assert.Contains(t, c.do("EXEC"), "cannot be called inside MULTI")
+	f.handOver = nil
+	assert.Equal(t, "+OK", c.do("CLUSTER FAILOVER FORCE"))
 }

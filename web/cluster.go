@@ -16,7 +16,8 @@ var (
 	nodeLeads    = gauge("cluster_node_groups_led", "Groups that a node leads, as far as this node knows.", "node")
 	groupCount   = gauge("cluster_groups", "Number of groups of slots.")
 
-	clusterMoves = gauge("cluster_moves_in_progress", "Groups whose replicas are not where they should be yet.")
+	clusterMoves   = gauge("cluster_moves_in_progress", "Groups whose replicas are not where they should be yet.")
+	clusterDrained = gauge("cluster_drained", "Whether this node was drained: it leads nothing if others can.")
 
 	groupLeader = gauge("group_has_leader", "Whether this node knows a leader of a group.", "group")
 	groupRole   = gauge("group_role",
@@ -87,6 +88,7 @@ func (m metrics) ofCluster(out chan<- prometheus.Metric, c *overview.Cluster) {
 	clusterNodes.count(out, int64(len(c.Nodes)))
 	groupCount.count(out, int64(len(c.Groups)))
 	clusterMoves.count(out, int64(c.Moves))
+	clusterDrained.flag(out, c.Drained)
 	ofProxy(out, &c.Proxy)
 	for i := range c.Nodes {
 		nodeUp.flag(out, c.Nodes[i].Up, c.Nodes[i].Name)

@@ -38,6 +38,7 @@ func exampleCluster(groups int) *overview.Cluster {
 func TestMetricsOfACluster(t *testing.T) {
 	f := newFake()
 	f.state.Cluster = exampleCluster(2)
+	f.state.Cluster.Drained = true
 	f.state.Cluster.Groups[1].Role, f.state.Cluster.Groups[1].Leader = overview.None, ""
 	_, address := serving(t, options(f))
 	response, err := http.Get("http://" + address + "/metrics")
@@ -63,7 +64,7 @@ func TestMetricsOfACluster(t *testing.T) {
 		`group_snapshots_total{group="0",outcome="success"} 8`, `group_snapshots_total{group="0",outcome="failure"} 2`,
 		`group_digests_total{group="0"} 9`, `group_holding_calls{group="0"} 1`, `group_held_calls_total{group="0"} 2`,
 		`group_refused_calls_total{group="0"} 5`,
-		`cluster_moves_in_progress 0`,
+		`cluster_moves_in_progress 0`, `cluster_drained 1`,
 		`group_uncertain_replies_total{group="0"} 3`, `group_tryagain_replies_total{group="0"} 4`,
 	} {
 		assert.Contains(t, string(text), "\nrlserver_"+line+"\n")

@@ -19,7 +19,8 @@ type Cluster interface {
 	// SharePolicies returns when all groups have the policies that were changed on this node, or
 	// after the hold time.
 	SharePolicies()
-	// HandOver hands over the groups that this node leads to other nodes.
+	// HandOver hands over the groups that this node leads to other nodes. It tries once, and returns
+	// the groups that it still leads and why.
 	HandOver(ctx context.Context) error
 	// Drain has this node lead no group until it is started again. It returns when it leads none
 	// or, when the context ends, the groups that it leads and why.

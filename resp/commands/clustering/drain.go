@@ -13,11 +13,13 @@ const (
 	handOverAfter = 10 * time.Second // CLUSTER FAILOVER and CLUSTER DRAIN give up
 	errAlone      = engine.Error("ERR no other node has the slots of this one and could take over: CLUSTER NODES " +
 		"shows the nodes, and a node that is started with --join joins them")
-	errNotMade      = engine.Error("ERR the cluster is not made yet: the log says for which nodes this one waits")
-	errDrainInMulti = engine.Error("ERR CLUSTER DRAIN waits for other nodes: it cannot be called inside MULTI")
+	errNotMade         = engine.Error("ERR the cluster is not made yet: the log says for which nodes this one waits")
+	errFailoverInMulti = engine.Error("ERR CLUSTER FAILOVER waits for other nodes: it cannot be called inside MULTI")
+	errDrainInMulti    = engine.Error("ERR CLUSTER DRAIN waits for other nodes: it cannot be called inside MULTI")
 )
 
-// clusterFailover handles CLUSTER FAILOVER: this node hands over all groups that it leads.
+// clusterFailover handles CLUSTER FAILOVER: this node hands over all groups that it leads. It
+// replies when that is so, or names those that it could not hand over.
 func clusterFailover(c *command.Call) error {
 	if c.Args.Left() > 1 {
 		return c.WrongSubcommandArity()
@@ -28,17 +30,19 @@ func clusterFailover(c *command.Call) error {
 	if err := c.Args.End(); err != nil {
 		return err
 	}
-	env, v := c.Env, viewOf(c)
-	if alone(&v) {
+	v := viewOf(c)
+	switch {
+	case c.Executing:
+		return errFailoverInMulti
+	case alone(&v):
 		return errAlone
 	}
-	c.Conn.DeferUntilUnlocked(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), handOverAfter)
-		defer cancel()
-		if err := env.Cluster.HandOver(ctx); err != nil {
-			env.Log.Warn("not all groups were handed over", "error", err)
-		}
-	})
+	ctx, cancel := context.WithTimeout(context.Background(), handOverAfter)
+	defer cancel()
+	if err := c.Env.Cluster.HandOver(ctx); err != nil {
+		c.Env.Log.Warn("not all groups were handed over", "error", err)
+		return engine.Error("ERR this node still leads " + err.Error() + ". It goes on trying")
+	}
 	c.Reply.OK()
 	return nil
 }
