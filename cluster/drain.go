@@ -21,8 +21,8 @@ import (
 const drainInterval = 20 * time.Millisecond
 
 // HandOver makes other nodes lead the groups that this one leads. It tries once. If it still leads
-// some of them, it returns a *NotHandedOverError. The groups are declined from now on: the node goes
-// on trying. why is for the log.
+// some of them, it returns a *NotHandedOverError. The groups are declined from now on: the node
+// goes on trying. why is for the log.
 func (n *Node) HandOver(ctx context.Context, why string) error {
 	n.decline(n.leads)
 	err := n.handOver(ctx, why, true)

@@ -394,8 +394,8 @@ func TestClusterInfoAgreesWithClusterNodes(t *testing.T) {
 		if 2*flagged > len(ids) {
 			assert.Contains(t, info, "cluster_slots_ok:0\r\ncluster_slots_pfail:0\r\ncluster_slots_fail:16384\r\n")
 		} else {
-			assert.Contains(t, info, fmt.Sprintf("cluster_slots_ok:%d\r\ncluster_slots_pfail:%d\r\ncluster_slots_fail:0\r\n",
-				16384-waiting, waiting), "%v %v", leaders, up)
+			assert.Contains(t, info, fmt.Sprintf("cluster_slots_ok:%d\r\ncluster_slots_pfail:%d\r\n"+
+				"cluster_slots_fail:0\r\n", 16384-waiting, waiting), "%v %v", leaders, up)
 		}
 	}
 }

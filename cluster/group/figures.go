@@ -119,8 +119,8 @@ func (l *lag) reset() {
 }
 
 // behind returns how many committed entries are missing and for how long the oldest is. last is the
-// end of the replica's own log. Up to there raft says what is committed: an entry that is stored and
-// waits for that, as each idle second brings one, is not missing.
+// end of the replica's own log. Up to there raft says what is committed: an entry that is stored
+// and waits for that, as each idle second brings one, is not missing.
 func (l *lag) behind(last, committed, applied uint64, now time.Time) (entries uint64, since time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

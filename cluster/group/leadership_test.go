@@ -175,8 +175,8 @@ func TestLag(t *testing.T) {
 	expect(1100, 1099, 2100, 1, 0)
 }
 
-// An idle group writes an entry each second. That a replica has stored it, and does not know yet that
-// it is committed, is no lag.
+// An idle group writes an entry each second. That a replica has stored it, and does not know yet
+// that it is committed, is no lag.
 func TestAnEntryThatIsNotKnownToBeCommittedIsNoLag(t *testing.T) {
 	var l lag
 	now := time.UnixMilli(0)

@@ -148,10 +148,11 @@ func TestWhatIsCheckedOfTheCertificateOfANode(t *testing.T) {
 		return func(c *x509.Certificate) { c.ExtKeyUsage = list }
 	}
 	for _, test := range []struct {
-		what           string
-		by             *authority
-		change         func(*x509.Certificate)
-		called, caller string // the errors when the node is called and when it calls; "": it is accepted
+		what   string
+		by     *authority
+		change func(*x509.Certificate)
+		// the errors when the node is called and when it calls; "": it is accepted
+		called, caller string
 	}{
 		{"a good one", ours, nil, "", ""},
 		{"of another CA", foreign, nil, "signed by unknown authority", "tls: unknown certificate authority"},

@@ -19,8 +19,8 @@ type Cluster interface {
 	// SharePolicies returns when all groups have the policies that were changed on this node, or
 	// after the hold time.
 	SharePolicies()
-	// HandOver hands over the groups that this node leads to other nodes. It tries once, and returns
-	// the groups that it still leads and why.
+	// HandOver hands over the groups that this node leads to other nodes. It tries once. The error
+	// names the groups that it still leads, and why.
 	HandOver(ctx context.Context) error
 	// Drain has this node lead no group until it is started again. It returns when it leads none
 	// or, when the context ends, the groups that it leads and why.
@@ -95,7 +95,7 @@ func (v *ClusterView) Shown(group int) string {
 	return replicas[max(0, slices.IndexFunc(replicas, func(id string) bool { return v.Node(id).Up }))]
 }
 
-// GroupState is what clients are told about the slots of a group, as Redis calls it in CLUSTER INFO.
+// GroupState is what clients are told about the slots of a group, in the words of CLUSTER INFO.
 type GroupState int
 
 const (
@@ -104,8 +104,8 @@ const (
 	SlotsFail                    // fewer than a majority of its nodes are up: calls are refused
 )
 
-// State returns the state of a group. SlotsFail says that nodes are not up, as CLUSTER NODES and
-// SHARDS do of these nodes.
+// State returns the state of a group. If it is SlotsFail, CLUSTER NODES and SHARDS mark the nodes
+// that are not up.
 func (v *ClusterView) State(group int) GroupState {
 	up, nodes := 0, 0
 	for _, id := range v.Groups[group] {
