@@ -154,9 +154,7 @@ func (s *Server) accept(conn redcon.Conn) bool {
 	// with TLS, admit checks it after the handshake
 	if c.TLS() || c.role == forOtherNode || s.mayConnect(c.RemoteAddr()) {
 		c.session = s.newSession(c.Guard)
-		if s.cluster != nil {
-			c.session.setRole(c.role)
-		}
+		c.session.setRole(c.role)
 		refusal = s.register(c.session)
 	}
 	if refusal != "" {
@@ -277,9 +275,7 @@ func (s *Server) closed(conn redcon.Conn, err error) {
 	}
 	s.unregister(ss)
 	ss.unwatch()
-	if ss.clustered != nil {
-		ss.clustered.calls.Close()
-	}
+	ss.away.calls.Close()
 }
 
 // countHandshakeFailure counts and logs a TLS handshake that has failed, unless the client has just

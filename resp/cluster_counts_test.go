@@ -61,16 +61,22 @@ func (f *fakeCluster) Await(context.Context, int) (*Partition, error) {
 	return f.partition, nil
 }
 
+func (f *fakeCluster) Refusal() error { return nil }
+
 func (f *fakeCluster) View() command.ClusterView { return f.view }
 
 func (f *fakeCluster) Wanted(string) func() bool { return f.wanted }
 
 func (f *fakeCluster) SharePolicies() { f.shared.Add(1) }
 
-func (f *fakeCluster) Overview() *overview.Cluster {
-	return &overview.Cluster{Groups: []overview.Group{{
+func (f *fakeCluster) WriteInfo(section string, write func(string, any)) {
+	if section != "cluster" {
+		return
+	}
+	o := &overview.Cluster{Groups: []overview.Group{{
 		Role: overview.Leader, Counts: overview.Counts{GroupCounts: f.server.Stats.Group(0).Snapshot()},
 	}}}
+	o.WriteCluster(write)
 }
 
 type fakeOutcome struct{ f *fakeCluster }

@@ -12,9 +12,31 @@ import (
 // The users of a cluster are part of the state that its first group replicates. The node that leads
 // this group makes each change, and all nodes copy the result.
 
-// changeUsers implements command.Env.ChangeUsers.
+// changeOwnUsers implements command.Env.ChangeUsers for a server alone.
+func (s *Server) changeOwnUsers(c *command.Call, change acl.Change) (deleted int, err error) {
+	switch {
+	case change.Load != "":
+		err = s.Users.Load(change.Load)
+	case change.Set != "":
+		err = s.Users.Set(change.Set, change.Rules)
+	default:
+		deleted, err = s.Users.Delete(change.Delete)
+	}
+	if err != nil {
+		return 0, engine.Error("ERR " + err.Error())
+	}
+	s.usersChanged(c)
+	return deleted, nil
+}
+
+// changeUsers implements command.Env.ChangeUsers for a node of a cluster.
 func (s *Server) changeUsers(c *command.Call, change acl.Change) (deleted int, err error) {
 	ss := sessionOf(c)
+	if change.Load != "" {
+		if change.Replace, err = s.Users.Read(change.Load); err != nil {
+			return 0, engine.Error("ERR " + err.Error())
+		}
+	}
 	change.HideSecrets()
 	b, err := json.Marshal(change)
 	if err != nil {

@@ -212,7 +212,7 @@ func writeHello(r *wire.Reply, s *session) {
 	r.BulkString("id")
 	r.Integer(s.Client)
 	r.BulkString("mode")
-	r.BulkString(s.Env.Mode())
+	r.BulkString(s.Env.Mode)
 	r.BulkString("role")
 	r.BulkString("master")
 	r.BulkString("modules")

@@ -59,16 +59,11 @@ func (s *session) run(words [][]byte) {
 		s.queue(p)
 		return
 	}
-	if c.Prepare != nil && s.clustered == nil {
-		c.Prepare(&s.Call, words)
-	}
-	if s.clustered != nil {
-		if c.Merge != nil {
-			s.runOnGroups(p)
-			s.Measure(s.group, elapsed)
-			s.runDeferred()
-			return
-		}
+	if s.spreads(c) {
+		s.runOnGroups(p)
+		s.Measure(s.group, elapsed)
+		s.runDeferred()
+		return
 	}
 	if err := s.begin(p, now); err != nil {
 		if err == errElsewhere {
@@ -178,7 +173,7 @@ func (s *session) closeHTTP() {
 func (s *session) reject(c *command.Command, err error) {
 	text := err.Error()
 	s.transaction.broken = s.transaction.open
-	if c != nil && c.FullName() == "exec" {
+	if c != nil && c == execCommand {
 		s.transaction = transaction{}
 		s.unwatch()
 		text = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(text, "ERR ")

@@ -61,11 +61,12 @@
 //	maxmemory.go         the memory of the process, and what is left of it for keys
 //	table.go             imports the families of commands
 //	replies.go           what the replies of a batch wait for, and what is sent instead of them
-//	partition.go         in a cluster: where a call runs
+//	placement.go         chooses the partition of a call: the only file that asks for a cluster
+//	partition.go         what calls run on; in a cluster: where
 //	keyspaces.go         in a cluster: commands on the whole keyspace
 //	passing.go           in a cluster: calls that other nodes run
 //	node_session.go      in a cluster: sessions for other nodes, which forward calls
-//	cluster_users.go     in a cluster: changes of the users on all nodes
+//	cluster_users.go     changes of the users, in a cluster on all nodes
 //
 // # The order of locks
 //

@@ -18,8 +18,8 @@ func (s *Server) Figures() command.Figures {
 	s.mu.Unlock()
 	since := s.executor.LoadingSince()
 	waiting, timed := int64(0), int64(0)
-	for _, queues := range s.allQueues() {
-		waiting, timed = waiting+queues.Waiting.Load(), timed+queues.Timed.Load()
+	for _, p := range s.partitions() {
+		waiting, timed = waiting+p.queues.Waiting.Load(), timed+p.queues.Timed.Load()
 	}
 	return command.Figures{
 		Uptime: time.Since(s.Started), LoadingSince: since, Loading: since != 0, Stopping: stopping,

@@ -4,33 +4,14 @@ import (
 	"bytes"
 
 	"rlserver/resp/command"
-	"rlserver/resp/waitqueue"
 	"rlserver/resp/wire"
 )
 
 // keyspaces returns the engines on which calls run on this node.
-func (s *Server) keyspaces() []command.Keyspace {
-	if s.cluster == nil {
-		return []command.Keyspace{{Engine: s.Engine, Time: s.Time}}
-	}
-	var all []command.Keyspace
-	for group := range s.cluster.Groups() {
-		if p, err := s.cluster.Lead(group); err == nil {
-			all = append(all, command.Keyspace{Group: group, Engine: p.Engine, Time: p.Clock})
-		}
-	}
-	return all
-}
-
-// allQueues returns the queues of the calls that wait for a key.
-func (s *Server) allQueues() []*waitqueue.Queues {
-	list := []*waitqueue.Queues{&s.queues}
-	if s.cluster == nil {
-		return list
-	}
-	for group := range s.cluster.Groups() {
-		if p, err := s.cluster.Lead(group); err == nil {
-			list = append(list, s.partitionOf(group, p).queues)
+func (s *Server) keyspaces() (list []command.Keyspace) {
+	for _, p := range s.partitions() {
+		if p.group >= 0 {
+			list = append(list, command.Keyspace{Group: p.group, Engine: p.env.Engine, Time: p.env.Time})
 		}
 	}
 	return list
@@ -52,7 +33,7 @@ func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte) {
 		}
 	}
 	if s.GivenUp() { // while it waited for the locks
-		s.clustered.node.refused = true
+		s.away.node.refused = true
 		s.ReplyError(string(errNotHere))
 	} else {
 		s.Run(p, nil)
@@ -68,7 +49,7 @@ func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte) {
 func (s *session) runOnGroups(p command.Prepared) {
 	// CLIENT PAUSE may begin in between, and its wait reads input
 	p.Words = command.CloneWords(p.Words)
-	everywhere, find := s.clustered.role == proxied, s.awaitLeader
+	everywhere, find := s.role == proxied, s.awaitLeader
 	if everywhere {
 		s.flushBefore()
 		find = s.server.cluster.Lead

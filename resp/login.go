@@ -158,7 +158,7 @@ func (s *Server) initUsers() {
 		s.Settings.Users = acl.NewUsers(command.AccessCatalog(), &s.Settings.Access)
 		s.Settings.Users.SetDefaultPassword(s.Settings.Password())
 	}
-	s.Users, s.AccessLog, s.UsersChanged = s.Settings.Users, new(acl.Log), s.usersChanged
+	s.Users, s.AccessLog = s.Settings.Users, new(acl.Log)
 }
 
 // refuseWaitingIfDenied ends a waiting call that the user may no longer run. Any goroutine may call

@@ -1,14 +1,11 @@
 package resp
 
 import (
-	"cmp"
 	"math"
 	"runtime"
 	"time"
 
-	"rlserver/cluster/slot"
 	"rlserver/engine"
-	"rlserver/engine/eviction"
 	"rlserver/resp/command"
 )
 
@@ -89,9 +86,7 @@ func (s *Server) applyMemoryLimits() {
 		budget = max(most-s.overhead.Load(), (most-baseOverhead)/9*8)
 	}
 	s.Engine.SetBudget(budget)
-	if s.cluster != nil && s.Settings.Policy() != eviction.NoEviction {
-		s.Engine.SetBound(cmp.Or(s.Settings.MaxMemory(), math.MaxInt64)) // see evictKeys
-	}
+	s.Engine.SetBound(s.keyBound())
 	limit := s.Settings.ClientsLimit()
 	s.limits.Clients.Store(limit)
 	s.memory.Normal.Limit.Store(limit)
@@ -107,7 +102,7 @@ func (s *Server) evictClientsOfAllPools() {
 
 // MakeRoom implements executor.Origin. It counts the calls that are refused.
 func (s *session) MakeRoom(p command.Prepared) error {
-	if s.evictKeys(func(tx *engine.Tx, now int64) bool { return tx.MakeRoom(now) }) || s.runsElsewhere(&p) {
+	if s.evictKeys(func(tx *engine.Tx, now int64) bool { return tx.MakeRoom(now) }) || s.spared(&p) {
 		return nil
 	}
 	s.server.oomRefusals.Add(1)
@@ -115,53 +110,27 @@ func (s *session) MakeRoom(p command.Prepared) error {
 	return engine.ErrOutOfMemory
 }
 
-// evictKeys calls evict until it reports that there is enough memory: once, or in a cluster for
-// each group that this node leads. In a group that this node follows, the leader evicts. The leader
-// may have a larger budget, as its overhead may be less. So if there is nothing to evict here,
-// calls are refused only when the keys alone take maxmemory.
+// evictKeys calls evict until it reports that there is enough memory, once for each partition with
+// keys.
 func (s *session) evictKeys(evict func(tx *engine.Tx, now int64) (enough bool)) (enough bool) {
-	if s.clustered == nil {
-		return evict(s.Tx, s.server.Clock())
-	}
-	before := s.at
+	before, list := s.at, s.server.partitions()
 	defer func() { s.use(before) }()
-	groups := s.server.cluster.Groups()
-	first := s.Random.IntN(max(groups, 1))
-	for i := range groups {
-		group := (first + i) % groups
-		if shared, err := s.server.cluster.Lead(group); err == nil {
-			s.use(s.server.partitionOf(group, shared))
-			if evict(s.Tx, s.Env.Clock()) {
-				return true
-			}
+	first := s.Random.IntN(len(list))
+	for i := range list {
+		p := list[(first+i)%len(list)]
+		if p.group < 0 {
+			continue
+		}
+		if s.use(p); evict(s.Tx, s.Env.Clock()) {
+			return true
 		}
 	}
-	return !s.server.Engine.Memory().Full()
+	return false
 }
 
 // EvictFor implements the connection of command.Call.
 func (s *session) EvictFor(bytes int64) {
 	s.evictKeys(func(tx *engine.Tx, now int64) bool { return tx.MakeRoomFor(now, bytes) })
-}
-
-// runsElsewhere reports whether another node of the cluster leads the slot of a call's keys.
-func (s *session) runsElsewhere(p *command.Prepared) bool {
-	if s.clustered == nil {
-		return false
-	}
-	hasher := command.Hasher{Engine: s.server.Engine}
-	hasher.Add(p)
-	at := -1
-	if len(hasher.Keys) > 0 {
-		at = slot.Of(hasher.Keys[0].Name)
-	} else if p.Command.Name == "exec" {
-		at = s.clustered.slot
-	}
-	if at < 0 {
-		return false
-	}
-	_, err := s.server.cluster.Lead(slot.Group(at, max(s.server.cluster.Groups(), 1)))
-	return err != nil
 }
 
 // remeasureOverhead starts a collection, at most once a second, if the measured overhead is larger

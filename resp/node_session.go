@@ -24,7 +24,7 @@ type forNode struct {
 }
 
 // isForNode reports whether the session is for another node.
-func (s *session) isForNode() bool { return s.clustered != nil && s.clustered.role == forOtherNode }
+func (s *session) isForNode() bool { return s.role == forOtherNode }
 
 // nodeSessions returns the sessions for other nodes.
 func (s *Server) nodeSessions() (list []*session) {
@@ -43,10 +43,10 @@ func (s *Server) nodeSessions() (list []*session) {
 
 // setRole sets the role of a new session.
 func (s *session) setRole(r role) {
-	s.clustered.role = r
+	s.role = r
 	if r == forOtherNode {
 		s.setAuthenticated(true)
-		s.clustered.node.unknown = true // until the other node sends a user
+		s.away.node.unknown = true // until the other node sends a user
 	}
 }
 
@@ -58,7 +58,7 @@ const (
 // enterForNode makes a call run on the partition of a group, if this node leads it. It does not
 // wait for a leader, because the other node does.
 func (s *session) enterForNode(group int) error {
-	n := &s.clustered.node
+	n := &s.away.node
 	if !n.refused && !s.GivenUp() {
 		if shared, err := s.server.cluster.Lead(group); err == nil {
 			s.use(s.server.partitionOf(group, shared))
@@ -69,19 +69,9 @@ func (s *session) enterForNode(group int) error {
 	return errNotHere
 }
 
-// runInCluster is runBatch in a cluster.
-func (s *session) runInCluster() {
-	s.clustered.calls.Begin()
-	if s.isForNode() {
-		s.runForNode()
-	} else {
-		s.runBatch()
-	}
-}
-
 // runForNode is runBatch of a session for another node.
 func (s *session) runForNode() {
-	if !s.clustered.node.unknown && s.Account.Deleted() {
+	if !s.away.node.unknown && s.Account.Deleted() {
 		s.actAs(s.Account.Name())
 	}
 	for !s.closing {
@@ -100,9 +90,9 @@ func (s *session) runForNode() {
 		default:
 			// the other node waits until this one serves calls
 			if s.server.executor.LoadingSince() != 0 {
-				s.clustered.node.refused = true
+				s.away.node.refused = true
 				s.ReplyError(string(errNotHere))
-			} else if s.clustered.node.unknown {
+			} else if s.away.node.unknown {
 				s.ReplyError(errUnknownUser)
 			} else {
 				s.execute(words)
@@ -122,12 +112,12 @@ func (s *session) handleControl(words [][]byte) {
 		s.closing = true
 		return
 	}
-	s.clustered.node.link.Store(&link)
+	s.away.node.link.Store(&link)
 	s.Wanted = s.server.cluster.Wanted(forward.EpochOf(link))
 	if s.transaction.open {
 		s.transaction = transaction{}
 	}
-	s.clustered.node.refused = false
+	s.away.node.refused = false
 	s.actAs(as.User)
 	s.setProtocol(map[bool]int32{false: 2, true: 3}[as.RESP3])
 	s.NoTouch = as.NoTouch
@@ -136,7 +126,7 @@ func (s *session) handleControl(words [][]byte) {
 // actAs makes the session act as a user.
 func (s *session) actAs(user string) {
 	a := s.server.Users.Find(user)
-	s.clustered.node.unknown = a == nil || !s.setAccount(a)
+	s.away.node.unknown = a == nil || !s.setAccount(a)
 }
 
 // runOnGroup handles forward.OnGroup.
@@ -160,7 +150,7 @@ func (s *session) runOnGroup(words [][]byte) {
 	case group >= groups:
 		s.reject(c, errNotHere)
 		return
-	case s.clustered.node.unknown:
+	case s.away.node.unknown:
 		s.ReplyError(errUnknownUser)
 		return
 	}
@@ -190,7 +180,7 @@ func (s *session) unblockForNode(words [][]byte) {
 	}
 	unblocked := false
 	for _, ss := range s.server.nodeSessions() {
-		if name := ss.clustered.node.link.Load(); name != nil && *name == string(words[1]) {
+		if name := ss.away.node.link.Load(); name != nil && *name == string(words[1]) {
 			if w := ss.waiter.Load(); w != nil {
 				unblocked = w.Unblock(howToUnblock[string(words[2])])
 			}
@@ -205,12 +195,12 @@ var howToUnblock = map[string]waitqueue.Outcome{"TIMEOUT": waitqueue.TimedOut, "
 // unblockElsewhere ends the waiting of a call of the client on another node, on behalf of another
 // client. It reports whether one has waited.
 func (s *session) unblockElsewhere(how waitqueue.Outcome, by *session) bool {
-	if s.clustered == nil || by.Executing {
+	if by.Executing {
 		return false
 	}
 	for name, outcome := range howToUnblock {
 		if outcome == how {
-			return s.clustered.calls.Unblock(name, by.caller())
+			return s.away.calls.Unblock(name, by.caller())
 		}
 	}
 	return false

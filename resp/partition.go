@@ -133,17 +133,8 @@ type partitionTx struct {
 	tx        *engine.Tx
 }
 
-// clustered is the state of a session in a cluster.
-type clustered struct {
-	txs   map[int]partitionTx // by group
-	watch *partition          // partition of the watched keys
-	slot  int                 // slot of the keys of the transaction; -1: unknown yet
-
-	// of EXEC, see enterTransaction
-	aborted bool
-	refusal error
-
-	role   role
+// away is what a session needs for calls that other nodes run; unused without a cluster.
+type away struct {
 	calls  forward.Client // forwards calls to other nodes
 	as     forward.Caller // caller of the forwarded batch
 	target forward.Call   // target of a call for which enter has returned errElsewhere
@@ -155,54 +146,27 @@ func (s *session) use(p *partition) {
 	if s.at == p {
 		return
 	}
-	txs := s.clustered.txs
-	found := txs[p.group]
+	if s.txs == nil {
+		s.txs = map[int]partitionTx{s.at.group: {s.at, s.Tx}}
+	}
+	found := s.txs[p.group]
 	if found.partition != p {
 		found = partitionTx{p, p.env.Engine.NewTx()}
-		txs[p.group] = found
+		s.txs[p.group] = found
 	}
 	s.at, s.Tx, s.Env = p, found.tx, p.env
-}
-
-// enter makes a call run on the partition of its keys, in a cluster. It may wait for an election,
-// so the caller must hold no lock.
-func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
-	if refused := p.Command.Refused; refused != nil {
-		if err := refused(p.Words); err != nil {
-			return err
-		}
-	}
-	if len(keys) == 0 {
-		if p.Command.OnFirstGroup {
-			return s.enterSlot(0, s.clustered.role != forOtherNode)
-		}
-		s.use(s.server.home)
-		if p.Command.Name == "exec" && s.transaction.open && !s.transaction.broken {
-			return s.enterTransaction()
-		}
-		if p.WantsAll() ||
-			p.Command.Flags&(command.Write|command.Readonly) != 0 && p.Command.Flags&command.OwnLocks == 0 {
-			return clustering.ErrWholeKeyspace
-		}
-		return nil
-	}
-	at, ok := clustering.SlotOf(keys)
-	if !ok {
-		return clustering.CrossSlot(p.Command)
-	}
-	return s.enterSlot(at, s.clustered.role == proxied)
 }
 
 // enterSlot makes a call run on the partition of a slot. If pass is set, the call may run on
 // another node: then the error is errElsewhere.
 func (s *session) enterSlot(at int, pass bool) error {
-	c, cluster := s.clustered, s.server.cluster
+	c, cluster := &s.away, s.server.cluster
 	groups := cluster.Groups()
 	if groups == 0 {
 		return errClusterNo
 	}
 	group := slot.Group(at, groups)
-	if c.role == forOtherNode {
+	if s.role == forOtherNode {
 		return s.enterForNode(group)
 	}
 	if node := c.calls.Node(group); node != "" {
@@ -232,7 +196,7 @@ func (s *session) awaitLeader(group int) (*Partition, error) {
 		s.group = s.group[:0]
 		s.Hasher.Reset()
 		release := s.server.Stats.Group(group).Hold()
-		ctx, cancel := context.WithDeadline(context.Background(), s.clustered.calls.HeldUntil())
+		ctx, cancel := context.WithDeadline(context.Background(), s.away.calls.HeldUntil())
 		defer cancel()
 		shared, err = s.server.cluster.Await(ctx, group)
 		release(err == ErrNoLeader)
@@ -240,91 +204,54 @@ func (s *session) awaitLeader(group int) (*Partition, error) {
 	return shared, err
 }
 
-// sameGroup reports whether a further call can run while the locks of the previous ones are held.
-func (s *session) sameGroup(keys []engine.Key) bool {
-	at, ok := clustering.SlotOf(keys)
-	return ok && slot.Group(at, s.server.cluster.Groups()) == s.at.group
-}
-
-// sameSlot checks a command that is queued in a transaction: its keys must be in the slot of the
-// previous ones, and this node or, for clients of the proxy port, any node must lead it.
-func (s *session) sameSlot(p *command.Prepared) error {
-	s.Hasher.Reset()
-	s.Hasher.Add(p)
-	if refused := p.Command.Refused; refused != nil {
-		if err := refused(p.Words); err != nil {
-			return err
-		}
-	}
-	if len(s.Hasher.Keys) == 0 {
-		if err := p.Command.RefusedInMulti; err != nil {
-			return err
-		}
-		if p.WantsAll() || p.Command.Flags&(command.Write|command.Readonly) != 0 {
-			return clustering.ErrWholeKeyspace
-		}
-		return nil
-	}
-	at, ok := clustering.SlotOf(s.Hasher.Keys)
-	c := s.clustered
-	if !ok || c.slot >= 0 && c.slot != at {
-		return clustering.CrossSlot(p.Command)
-	}
-	c.slot = at
-	if err := s.enterSlot(at, c.role == proxied); err != errElsewhere {
-		return err
-	}
-	return nil // EXEC forwards the transaction
-}
-
 // enterTransaction makes EXEC run on the partition of its keys. It records whether watched keys
 // have moved to another node, and the error if the transaction cannot run. It returns errElsewhere
 // if another node has to run the transaction.
 func (s *session) enterTransaction() (err error) {
-	c := s.clustered
-	c.aborted, c.refusal = false, nil
+	c, t := &s.away, &s.transaction
+	t.aborted, t.refusal = false, nil
 	group, elsewhere := c.calls.Watches()
 	here := len(s.watching.Keys(nil)) > 0
 	if here {
-		group = c.watch.group
+		group = s.watch.group
 	}
 	switch {
-	case c.slot >= 0 && (here || elsewhere) && slot.Group(c.slot, s.server.cluster.Groups()) != group:
+	case t.slot >= 0 && (here || elsewhere) && slot.Group(t.slot, s.server.cluster.Groups()) != group:
 		err = clustering.ErrCrossSlot
-	case c.slot >= 0:
-		err = s.enterSlot(c.slot, c.role == proxied)
-		c.aborted = here && c.watch != s.at || elsewhere && err == nil
+	case t.slot >= 0:
+		err = s.enterSlot(t.slot, s.role == proxied)
+		t.aborted = here && s.watch != s.at || elsewhere && err == nil
 	case elsewhere:
 		c.target = forward.Call{Group: group}
 		err = errElsewhere
 	case here:
-		s.use(c.watch)
+		s.use(s.watch)
 	}
 	if err == errElsewhere && !here {
 		return err
 	}
-	if c.aborted = c.aborted || err == errElsewhere; !c.aborted {
-		c.refusal = err
+	if t.aborted = t.aborted || err == errElsewhere; !t.aborted {
+		t.refusal = err
 	}
 	return nil
 }
 
 // watchesHere records the partition of watched keys. All of them must be in one partition.
 func (s *session) watchesHere() error {
-	c := s.clustered
+	c := &s.away
 	if group, elsewhere := c.calls.Watches(); elsewhere {
 		if group != s.at.group {
 			return clustering.ErrCrossSlot
 		}
 		return errLeaderChanged
 	}
-	if len(s.watching.Keys(nil)) > 0 && c.watch != s.at {
-		if c.watch.group != s.at.group {
+	if len(s.watching.Keys(nil)) > 0 && s.watch != s.at {
+		if s.watch.group != s.at.group {
 			return clustering.ErrCrossSlot
 		}
 		return errLeaderChanged
 	}
-	c.watch = s.at
+	s.watch = s.at
 	return nil
 }
 

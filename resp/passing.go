@@ -41,15 +41,15 @@ func (s *session) caller() forward.Caller {
 
 // passOn forwards a call for which enter has returned errElsewhere.
 func (s *session) passOn(p *command.Prepared) {
-	c := s.clustered
+	c := &s.away
 	size := 0
 	for _, w := range p.Words {
 		size += len(w) + len("$10000\r\n\r\n")
 	}
 	switch {
-	case p.Command.Name == "watch":
+	case p.Command == watchCommand:
 		s.watchElsewhere(p)
-	case p.Command.Name == "exec":
+	case p.Command == execCommand:
 		s.execElsewhere()
 	case p.MayWait() || s.replyMode != replyOn || !forward.Small(size):
 		s.passAlone(p)
@@ -68,7 +68,7 @@ func (s *session) passOn(p *command.Prepared) {
 // markOf returns the mark of a forwarded call, whose reply begins at start.
 func (s *session) markOf(p *command.Prepared, start int) mark {
 	return mark{
-		start: start, end: start, group: s.clustered.target.Group,
+		start: start, end: start, group: s.away.target.Group,
 		changed: p.Command.Flags&command.Write != 0, once: p.CountsOnce(),
 	}
 }
@@ -82,7 +82,7 @@ func (s *session) flushBefore() {
 // collect appends the reply of a call of the batch. It sends the buffer when it is large.
 func (s *session) collect(m mark) {
 	before := len(s.Reply.B)
-	s.ended(s.clustered.calls.Collect(m.passed-1, s.clustered.as, &s.Reply), m, before)
+	s.ended(s.away.calls.Collect(m.passed-1, s.away.as, &s.Reply), m, before)
 	if len(s.Reply.B) >= wire.FlushSize && !s.Reply.Truncated {
 		if _, err := s.guard.Send(s.Reply.B, false); err != nil {
 			s.closing = true
@@ -125,15 +125,15 @@ func (s *session) passAlone(p *command.Prepared) {
 	s.guard.Memory.Set(clientmem.Waiting, len(request))
 	defer s.guard.Memory.Set(clientmem.Waiting, 0)
 	s.evictClientsIfNeeded()
-	call, wait := s.clustered.target, (func(func()) error)(nil)
+	call, wait := s.away.target, (func(func()) error)(nil)
 	if p.MayWait() {
 		call.Keeps, wait = true, s.waitFor
 		// a call that waits for a key restarts the hold time when it is sent again
-		s.clustered.calls.Begin()
+		s.away.calls.Begin()
 		s.profile.paused.Store(true)
 		defer s.profile.paused.Store(false)
 	}
-	s.ended(s.clustered.calls.Do(call, request, s.caller(), &s.Reply, wait), m, 0)
+	s.ended(s.away.calls.Do(call, request, s.caller(), &s.Reply, wait), m, 0)
 }
 
 // waitFor waits until arrives returns. It returns an error if the client disconnects or the server
@@ -155,11 +155,11 @@ func (s *session) waitFor(arrives func()) error {
 
 // watchElsewhere forwards a call that watches keys.
 func (s *session) watchElsewhere(p *command.Prepared) {
-	c := s.clustered
+	c := &s.away
 	group, elsewhere := c.calls.Watches()
 	here := len(s.watching.Keys(nil)) > 0
 	if here {
-		group = c.watch.group
+		group = s.watch.group
 	}
 	switch {
 	case s.transaction.open:
@@ -177,7 +177,7 @@ func (s *session) watchElsewhere(p *command.Prepared) {
 // execElsewhere forwards the calls of a transaction that have keys. The others run here afterwards,
 // because they concern this connection or this node.
 func (s *session) execElsewhere() {
-	c, t := s.clustered, s.transaction
+	c, t := &s.away, s.transaction
 	s.transaction = transaction{}
 	s.flushBefore()
 	var words [][][]byte
@@ -246,7 +246,7 @@ func (s *session) passOnGroup(group int, words [][]byte, m mark) []byte {
 			call.Node = moved.Node
 		}
 	}
-	s.ended(s.clustered.calls.Do(call, forward.AppendOnGroup(nil, group, words), s.caller(), &s.Reply, nil), m, 0)
+	s.ended(s.away.calls.Do(call, forward.AppendOnGroup(nil, group, words), s.caller(), &s.Reply, nil), m, 0)
 	reply := s.Reply.B
 	if s.Reply.Truncated {
 		own.Truncated, own.TruncatedAt = true, len(own.B)
@@ -260,7 +260,7 @@ func (s *Server) ProxyCounts() overview.Proxy {
 	clients := int64(0)
 	s.mu.Lock()
 	for _, ss := range s.sessions {
-		if ss.clustered.role == proxied {
+		if ss.role == proxied {
 			clients++
 		}
 	}

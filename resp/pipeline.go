@@ -39,16 +39,16 @@ func (s *session) begin(p command.Prepared, now int64) error {
 	s.group = s.group[:0]
 	s.Hasher.Reset()
 	s.addToGroup(p)
-	if s.clustered != nil {
-		if err := s.enter(&p, s.Hasher.Keys); err != nil {
-			return err
-		}
-		if len(s.group) == 0 { // it had to wait, and the replies before it were sent
-			s.addToGroup(p)
-		}
-		if p.Command.Prepare != nil {
-			p.Command.Prepare(&s.Call, p.Words)
-		}
+	if err := s.enter(&p, s.Hasher.Keys); err != nil {
+		return err
+	}
+	if len(s.group) == 0 { // it had to wait, and the replies before it were sent
+		s.addToGroup(p)
+	}
+	if p.Command.Prepare != nil {
+		p.Command.Prepare(&s.Call, p.Words)
+	}
+	if s.at != s.server.home { // a group has a clock of its own
 		now = s.Env.Clock()
 	}
 	switch {
@@ -64,7 +64,7 @@ func (s *session) begin(p command.Prepared, now int64) error {
 		}
 		if s.lock(now); s.GivenUp() {
 			s.Tx.End()
-			s.clustered.node.refused = true
+			s.away.node.refused = true
 			return errNotHere
 		}
 	}
@@ -93,7 +93,7 @@ func (s *session) extendGroup() {
 		p.Size = size
 		before := len(s.Hasher.Keys)
 		s.addToGroup(p)
-		if s.clustered != nil && !s.sameGroup(s.Hasher.Keys[before:]) {
+		if !s.sameGroup(s.Hasher.Keys[before:]) {
 			s.group, s.Hasher.Keys = s.group[:len(s.group)-1], s.Hasher.Keys[:before]
 			return
 		}

@@ -119,12 +119,12 @@ func (s *session) See(seen engine.Position) {
 // settle waits until the replies of the batch may be sent, and for those of other nodes. Replies
 // that may not be sent are replaced by errors.
 func (s *session) settle() {
-	passed := s.clustered != nil && s.clustered.calls.Pending() > 0
+	passed := s.away.calls.Pending() > 0
 	if failed := s.awaitPartitions(passed); failed || passed {
 		s.replaceReplies(failed)
 	}
 	if passed {
-		s.clustered.calls.Done()
+		s.away.calls.Done()
 	}
 	clear(s.depends)
 	s.depends = s.depends[:0]
@@ -150,7 +150,7 @@ func (s *session) awaitPartitions(passed bool) (failed bool) {
 		d.wait = d.partition.journal.Ask(d.seen)
 	}
 	if passed {
-		s.clustered.calls.Send(s.clustered.as)
+		s.away.calls.Send(s.away.as)
 	}
 	for i := range s.depends {
 		s.depends[i].err = s.depends[i].wait()

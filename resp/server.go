@@ -18,7 +18,6 @@ import (
 	"rlserver/internal/storage"
 	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
-	"rlserver/resp/commands/clustering"
 	"rlserver/resp/config"
 	"rlserver/resp/diagnostics"
 	"rlserver/resp/executor"
@@ -38,6 +37,7 @@ type Server struct {
 	longCall func() (end func())
 
 	home   *partition       // of calls without keys; without a cluster, of all
+	only   []*partition     // only home
 	queues waitqueue.Queues // of home
 
 	executor *executor.Executor // runs all calls
@@ -139,18 +139,7 @@ func NewServer(o Options) *Server {
 	s.initUsers()
 	o.Clock.OnStep(s.queues.RetryAll)
 	s.queues.Init(o.Engine, o.Clock, s.executor, s.changesPaused)
-	s.home = &partition{env: &s.Env, queues: &s.queues, group: -1}
-	if o.Journal != nil {
-		s.home.journal = synced{o.Journal, s}
-	}
-	if o.Cluster != nil {
-		s.Env.Cluster, s.ChangeUsers = o.Cluster, s.changeUsers
-		s.cluster, s.Settings.Fixed = o.Cluster, clustering.Fixed
-		s.passing = forward.NewPool(forward.Options{
-			Nodes: o.Cluster, Hold: o.Hold, MostLinks: max(1, o.Settings.Start.Cluster.ProxyLinks),
-			Held: func(group int) (release func(refused bool)) { return s.Stats.Group(group).Hold() },
-		})
-	}
+	s.place(&o)
 	if s.certificates == nil {
 		s.certificates = certs.New(time.Now, s.Log)
 	}
@@ -172,8 +161,8 @@ func (s *Server) SetLoading(yes bool) { s.executor.SetLoading(yes) }
 // PoliciesChanged retries the waiting calls with the current policies. It must be called after
 // policies have changed without a command. No lock of the engine is held.
 func (s *Server) PoliciesChanged() {
-	for _, queues := range s.allQueues() {
-		queues.RetryAll()
+	for _, p := range s.partitions() {
+		p.queues.RetryAll()
 	}
 }
 

@@ -40,7 +40,10 @@ type session struct {
 
 	at *partition // of the current call
 
-	clustered *clustered // see partition.go; nil: the server is alone
+	txs   map[int]partitionTx // of the partitions used so far, by group; nil: only of at
+	watch *partition          // of the watched keys
+	role  role
+	away  away
 
 	// The calls that run under one hold of locks, see pipeline.go, and what runs after it.
 	group    []command.Prepared
@@ -86,10 +89,7 @@ func (s *Server) newSession(g *wire.Guard) *session {
 	ss.Init(s.executor, ss)
 	ss.Conn, ss.Reply.Limiter = ss, ss
 	ss.at = s.home
-	if s.cluster != nil {
-		ss.clustered = &clustered{txs: make(map[int]partitionTx), calls: forward.Client{Pool: s.passing, Gone: ss.left}}
-		ss.clustered.txs[s.home.group] = partitionTx{s.home, ss.Tx}
-	}
+	ss.away.calls = forward.Client{Pool: s.passing, Gone: ss.left}
 	g.Unread = func(bytes int64) { s.countOutputOverrun(ss, bytes) }
 	g.Relieve = ss.evictClientsIfNeeded
 	g.LoginTime = s.Settings.PreauthTimeout
@@ -115,10 +115,11 @@ func (s *session) serve(buf []byte) error {
 		if err := s.guard.Wait(buf); err != nil {
 			return err
 		}
-		if s.clustered == nil {
-			s.runBatch()
+		s.away.calls.Begin()
+		if s.isForNode() {
+			s.runForNode()
 		} else {
-			s.runInCluster()
+			s.runBatch()
 		}
 	}
 	s.guard.Settle()

@@ -48,7 +48,7 @@ func (s *Server) changeSettings(c *command.Call, changes []config.Change) error 
 		return slices.ContainsFunc(changes, func(change config.Change) bool { return change.Name == name })
 	}
 	if changed("requirepass") {
-		s.UsersChanged(c)
+		s.usersChanged(c)
 	}
 	s.applyMemoryLimits()
 	s.applyDiagnostics()

@@ -8,23 +8,26 @@ import (
 	"rlserver/resp/wire"
 )
 
+// execCommand and watchCommand are the declarations of EXEC and WATCH.
+var execCommand, watchCommand *command.Command
+
 func init() {
 	const flags = command.NoScript | command.Loading | command.Stale | command.AllowBusy
-	command.Register(
+	execCommand = &command.Command{Name: "exec", Arity: 1,
+		Flags: command.NoScript | command.Loading | command.Stale | command.SkipSlowlog | command.Immediate,
+		Group: "transactions", Since: "1.2.0", Complexity: "Depends on commands in the transaction",
+		Summary: "Execute all commands issued after MULTI", Run: exec}
+	watchCommand = &command.Command{Name: "watch", Arity: -2, Flags: flags | command.Fast | command.Immediate,
+		Group: "transactions", Since: "2.2.0", Complexity: "O(1) for every key.",
+		Keys: []command.KeySpec{command.KeysToEnd("RO", 1, 1)}, Syntax: "key [key ...]",
+		Summary: "Watch the given keys to determine execution of the MULTI/EXEC block", Run: watchKeys}
+	command.Register(execCommand, watchCommand,
 		&command.Command{Name: "multi", Arity: 1, Flags: flags | command.Fast | command.Immediate,
 			Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
 			Summary: "Mark the start of a transaction block", Run: multiStart},
-		&command.Command{Name: "exec", Arity: 1,
-			Flags: command.NoScript | command.Loading | command.Stale | command.SkipSlowlog | command.Immediate,
-			Group: "transactions", Since: "1.2.0", Complexity: "Depends on commands in the transaction",
-			Summary: "Execute all commands issued after MULTI", Run: exec},
 		&command.Command{Name: "discard", Arity: 1, Flags: flags | command.Fast | command.Immediate,
 			Group: "transactions", Since: "2.0.0", Complexity: "O(N), when N is the number of queued commands",
 			Summary: "Discard all commands issued after MULTI", Run: discard},
-		&command.Command{Name: "watch", Arity: -2, Flags: flags | command.Fast | command.Immediate,
-			Group: "transactions", Since: "2.2.0", Complexity: "O(1) for every key.",
-			Keys: []command.KeySpec{command.KeysToEnd("RO", 1, 1)}, Syntax: "key [key ...]",
-			Summary: "Watch the given keys to determine execution of the MULTI/EXEC block", Run: watchKeys},
 		&command.Command{Name: "unwatch", Arity: 1, Flags: flags | command.Fast, Group: "transactions",
 			Since: "2.2.0", Complexity: "O(1)", Summary: "Forget about all watched keys", Run: unwatchKeys},
 	)
@@ -57,6 +60,10 @@ type transaction struct {
 	size   int           // bytes
 	has    command.Flags // flags that any of the calls has
 	lacks  command.Flags // flags that any of the calls lacks
+
+	slot    int   // of the keys, in a cluster; -1: unknown yet
+	aborted bool  // watched keys have moved to another node, see enterTransaction
+	refusal error // why it cannot run, likewise
 }
 
 // profileCount returns the number of queued commands plus 1, or 0 outside MULTI.
@@ -85,7 +92,7 @@ func (t *transaction) flags(c *command.Command) (has, lacks command.Flags) {
 	switch {
 	case t.queues(c):
 		has |= command.DenyOOM
-	case t.open && c.Name == "exec":
+	case t.open && c == execCommand:
 		has, lacks = has|t.has&(command.Write|command.DenyOOM), lacks|t.lacks
 	}
 	return has, lacks
@@ -94,12 +101,10 @@ func (t *transaction) flags(c *command.Command) (has, lacks command.Flags) {
 // queue keeps a command for EXEC. It copies the words, whose memory belongs to the connection.
 func (s *session) queue(p command.Prepared) {
 	t := &s.transaction
-	if s.clustered != nil {
-		if err := s.sameSlot(&p); err != nil {
-			t.broken = true
-			s.Refuse(err)
-			return
-		}
+	if err := s.sameSlot(&p); err != nil {
+		t.broken = true
+		s.Refuse(err)
+		return
 	}
 	size := queuedCommandCost
 	for _, w := range p.Words {
@@ -129,10 +134,7 @@ func multiStart(c *command.Call) error {
 	if s.transaction.open {
 		return errNestedMulti
 	}
-	s.transaction.open = true
-	if s.clustered != nil {
-		s.clustered.slot = -1
-	}
+	s.transaction = transaction{open: true, slot: -1}
 
 	c.Reply.OK()
 	return nil
@@ -156,15 +158,15 @@ func exec(c *command.Call) error {
 	if len(t.calls) > command.LongReply {
 		s.TakesLong()
 	}
-	if k := s.clustered; k != nil && (k.aborted || k.refusal != nil) {
+	if t.aborted || t.refusal != nil {
 		s.unwatch()
 		c.Reply.NullArray()
-		return k.refusal
+		return t.refusal
 	}
 	s.beginAll(&t)
 	if s.GivenUp() { // while it waited for the locks
 		s.Tx.Unwatch(&s.watching)
-		s.clustered.node.refused = true
+		s.away.node.refused = true
 		return errNotHere
 	}
 	intact := s.Tx.Intact(&s.watching)
@@ -214,10 +216,8 @@ func watchKeys(c *command.Call) error {
 	if s.transaction.open {
 		return errWatchInMulti
 	}
-	if s.clustered != nil {
-		if err := s.watchesHere(); err != nil {
-			return err
-		}
+	if err := s.watchesHere(); err != nil {
+		return err
 	}
 	for c.Args.More() {
 		c.Tx.Watch(&s.watching, c.Args.Key())
@@ -237,16 +237,12 @@ func unwatchKeys(c *command.Call) error {
 
 // unwatch stops watching all keys. No lock is held.
 func (s *session) unwatch() {
-	if s.clustered != nil {
-		s.clustered.calls.Unwatch()
-	}
+	s.away.calls.Unwatch()
 	keys := s.watching.Keys(nil)
 	if len(keys) == 0 {
 		return
 	}
-	if s.clustered != nil {
-		s.use(s.clustered.watch)
-	}
+	s.use(s.watch)
 	s.Tx.Begin(s.Env.Clock(), s.DB, keys, false)
 	s.Tx.Unwatch(&s.watching)
 	s.Tx.End()

@@ -86,16 +86,6 @@ func (c *Cluster) WriteReplication(write func(name string, value any)) {
 	}
 }
 
-// Others returns how many other nodes are up.
-func (c *Cluster) Others() (up int) {
-	for i := range c.Nodes {
-		if c.Nodes[i].Name != c.Name {
-			up += digit(c.Nodes[i].Up)
-		}
-	}
-	return up
-}
-
 func digit(yes bool) int {
 	if yes {
 		return 1

@@ -399,7 +399,7 @@ func (c *clusterParts) View() (v command.ClusterView) {
 	return v
 }
 
-// Overview implements resp.Cluster.
+// Overview returns what this node knows about its cluster.
 func (c *clusterParts) Overview() *overview.Cluster {
 	o := c.node.Overview(c.hold, func(m *cluster.Member) string { return addressOf(m, false) })
 	for i := range o.Groups {
@@ -407,6 +407,20 @@ func (c *clusterParts) Overview() *overview.Cluster {
 	}
 	o.Proxy = c.p.server.ProxyCounts()
 	return o
+}
+
+// Refusal implements resp.Cluster.
+func (c *clusterParts) Refusal() error { return nil }
+
+// WriteInfo implements resp.Cluster.
+func (c *clusterParts) WriteInfo(section string, write func(string, any)) {
+	switch section {
+	case "cluster":
+		write("cluster_enabled", 1)
+		c.Overview().WriteCluster(write)
+	case "replication":
+		c.Overview().WriteReplication(write)
+	}
 }
 
 // SharePolicies implements resp.Cluster.

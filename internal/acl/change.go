@@ -9,12 +9,13 @@ import (
 )
 
 // Change is a change of the users that another node may apply. It contains digests instead of
-// passwords. It is one of Set, Delete and Replace.
+// passwords. It is one of Set, Delete, Replace and Load.
 type Change struct {
 	Set     string   // name of a user that is created or changed
 	Rules   []string // rules for Set
 	Delete  []string // names of users
 	Replace []string // all users, as Users.Describe returns them
+	Load    string   `json:"-"` // the path of a file of all users, for this server alone
 }
 
 // HideSecrets replaces the passwords in Rules by their digests.

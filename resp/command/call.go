@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -173,13 +174,14 @@ type Env struct {
 	Waiting  interface {
 		Empty(db int, keys []engine.Key) bool
 	}
-	Users        *acl.Users
-	AccessLog    *acl.Log
-	UsersChanged func(*Call) // called after a call has changed users
-	// ChangeUsers changes the users on all nodes of the cluster, and returns how many were deleted.
-	// Then UsersChanged is not to be called. nil: the server is alone.
+	Users     *acl.Users
+	AccessLog *acl.Log
+	// ChangeUsers changes the users, in a cluster on all nodes, and applies the change to the
+	// connections. It returns how many were deleted. The error is the text of a reply.
 	ChangeUsers    func(*Call, acl.Change) (deleted int, err error)
-	Cluster        Cluster           // nil: the server is alone
+	Cluster        Cluster           // Alone if the server is alone
+	Mode           string            // of the server as INFO and HELLO report it
+	Databases      int               // that calls may name; 0: those of Engine
 	Keyspaces      func() []Keyspace // what calls on this node run on
 	ReloadPolicies func() error      // nil: there is no policy file
 	RetryWaiting   func()            // called without locks after policies have changed
@@ -201,25 +203,13 @@ func (e *Env) Refusal() string {
 	return e.Store.Refusal()
 }
 
-// Mode returns the mode of the server as INFO and HELLO report it.
-func (e *Env) Mode() string {
-	if e.Cluster != nil {
-		return "cluster"
-	}
-	return "standalone"
-}
-
 // Clock returns the server time, Unix ms.
 func (e *Env) Clock() int64 { return e.Time.Now() }
 
 // HasDatabase reports whether n is the index of a database. In a cluster there is only one, and
 // commands refuse others with errors of their own: those that Redis Cluster has by default.
 func (e *Env) HasDatabase(n int64) bool {
-	databases := e.Engine.Databases()
-	if e.Cluster != nil {
-		databases = 16
-	}
-	return 0 <= n && n < int64(databases)
+	return 0 <= n && n < int64(cmp.Or(e.Databases, e.Engine.Databases()))
 }
 
 // Hasher hashes the keys of calls.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"rlserver/cluster/overview"
 	"rlserver/cluster/slot"
 	"rlserver/engine"
 	"rlserver/internal/clock"
@@ -14,8 +13,10 @@ import (
 type Cluster interface {
 	// View returns the state of the cluster for clients.
 	View() ClusterView
-	// Overview returns what this node knows about the cluster, for INFO.
-	Overview() *overview.Cluster
+	// Refusal returns why there are no commands about a cluster, or nil.
+	Refusal() error
+	// WriteInfo writes the fields of a cluster in a section of INFO.
+	WriteInfo(section string, write func(name string, value any))
 	// SharePolicies returns when all groups have the policies that were changed on this node, or
 	// after the hold time.
 	SharePolicies()
@@ -30,6 +31,29 @@ type Cluster interface {
 	// Forget removes a node, by its name or id, in the background.
 	Forget(node string) error
 }
+
+// Alone is the Cluster of a server that is alone: no other node has or gets anything.
+type Alone struct{}
+
+const errAlone = engine.Error("ERR This instance has cluster support disabled")
+
+// Refusal implements Cluster.
+func (Alone) Refusal() error { return errAlone }
+
+// WriteInfo implements Cluster.
+func (Alone) WriteInfo(section string, write func(name string, value any)) {
+	if section == "cluster" {
+		write("cluster_enabled", 0)
+	}
+}
+
+// View implements Cluster. So do the following.
+func (Alone) View() (none ClusterView)           { return none }
+func (Alone) SharePolicies()                     {}
+func (Alone) HandOver(context.Context) error     { return errAlone }
+func (Alone) Drain(context.Context) error        { return errAlone }
+func (Alone) Meet(context.Context, string) error { return errAlone }
+func (Alone) Forget(string) error                { return errAlone }
 
 // Keyspace is an engine on which calls run on this node, with its clock. Without a cluster there is
 // one, otherwise one for each group of slots that this node leads.
@@ -78,6 +102,16 @@ func (v *ClusterView) Node(id string) *ClusterNode {
 		return &v.Nodes[i]
 	}
 	return nil
+}
+
+// Others returns how many other nodes are up.
+func (v *ClusterView) Others() (up int) {
+	for i := range v.Nodes {
+		if n := &v.Nodes[i]; n.Up && n.ID != v.Me {
+			up++
+		}
+	}
+	return up
 }
 
 // Shown returns the id of the node of a group for clients: its leader. Without one it is this node

@@ -36,7 +36,8 @@ func environment() *command.Env {
 	log := slog.New(slog.DiscardHandler)
 	settings := config.NewSettings(config.Defaults{Databases: 1, MaxClients: 1})
 	env := &command.Env{
-		Engine: engine.New(engine.Options{}), Time: clock.New(clock.System(), log), Log: log, Settings: settings,
+		Cluster: command.Alone{},
+		Engine:  engine.New(engine.Options{}), Time: clock.New(clock.System(), log), Log: log, Settings: settings,
 		Stats: stats.New(command.Count), Slowlog: new(diagnostics.Slowlog), Latency: new(diagnostics.Latency),
 		Users: acl.NewUsers(command.AccessCatalog(), &settings.Access), AccessLog: new(acl.Log),
 	}

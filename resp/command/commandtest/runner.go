@@ -49,7 +49,8 @@ func New(t testing.TB) *Runner {
 	t.Cleanup(func() { r.mirror.Compare(e, r.now) })
 	r.Call = command.Call{
 		Env: &command.Env{
-			Engine: e, Time: clock.New(source, log), Log: log, Stats: stats.New(command.Count),
+			Cluster: command.Alone{},
+			Engine:  e, Time: clock.New(source, log), Log: log, Stats: stats.New(command.Count),
 			Settings: config.NewSettings(config.Defaults{Databases: 16, MaxClients: 1000}), Waiting: waiting{r},
 		},
 		Tx: e.NewTx(), Conn: conn{r}, Client: 1, Random: rand.New(rand.NewPCG(1, 2)),

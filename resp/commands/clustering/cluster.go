@@ -159,15 +159,14 @@ func init() {
 }
 
 const (
-	errNoCluster = engine.Error("ERR This instance has cluster support disabled")
-	errBadSlot   = engine.Error("ERR Invalid slot")
-	errBadKeys   = engine.Error("ERR Invalid slot or number of keys")
+	errBadSlot = engine.Error("ERR Invalid slot")
+	errBadKeys = engine.Error("ERR Invalid slot or number of keys")
 )
 
 func inCluster(run func(*command.Call) error) func(*command.Call) error {
 	return func(c *command.Call) error {
-		if c.Env.Cluster == nil {
-			return errNoCluster
+		if err := c.Env.Cluster.Refusal(); err != nil {
+			return err
 		}
 		return run(c)
 	}

@@ -124,9 +124,7 @@ func policySet(c *command.Call) error {
 func policiesChanged(c *command.Call) {
 	c.Tx.SeeAll()
 	c.Env.RetryWaiting()
-	if c.Env.Cluster != nil {
-		c.Env.Cluster.SharePolicies()
-	}
+	c.Env.Cluster.SharePolicies()
 }
 
 func policyDel(c *command.Call) error {

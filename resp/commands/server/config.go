@@ -129,15 +129,15 @@ func parseChanges(a *command.Args) (changes []config.Change, err error) {
 
 // configResetStat handles CONFIG RESETSTAT.
 func configResetStat(c *command.Call) error {
-	if c.Env.Cluster == nil {
-		c.Tx.ResetStats()
-	} else {
-		c.Conn.DeferUntilUnlocked(func() {
-			for _, e := range c.Env.Engine.Memory().Engines() {
+	c.Tx.ResetStats()
+	own := c.Env.Engine
+	c.Conn.DeferUntilUnlocked(func() {
+		for _, e := range own.Memory().Engines() {
+			if e != own {
 				e.ResetStats()
 			}
-		})
-	}
+		}
+	})
 	c.Conn.FlushStats()
 	c.Env.ResetFigures()
 	c.Reply.OK()

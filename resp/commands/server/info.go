@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"rlserver/cluster/overview"
 	"rlserver/engine"
 	"rlserver/internal/acl"
 	"rlserver/internal/stats"
@@ -101,15 +100,6 @@ type report struct {
 	env     *command.Env
 	tx      *engine.Tx // within EXEC it holds all locks
 	figures command.Figures
-	known   *overview.Cluster // see cluster
-}
-
-// cluster returns what the node knows about its cluster, the same for all sections.
-func (r *report) cluster() *overview.Cluster {
-	if r.known == nil {
-		r.known = r.env.Cluster.Overview()
-	}
-	return r.known
 }
 
 func (r *report) section(name string) {
@@ -149,7 +139,7 @@ func writeServer(r *report) {
 	r.field("redis_version", command.RedisVersion) // the version whose commands this server has
 	r.field("server_name", "rlserver")
 	r.field("rlserver_version", r.env.Version)
-	r.field("redis_mode", r.env.Mode())
+	r.field("redis_mode", r.env.Mode)
 	r.field("os", runtime.GOOS+" "+runtime.GOARCH)
 	r.field("arch_bits", bits.UintSize)
 	r.field("go_version", runtime.Version())
@@ -271,19 +261,14 @@ func writeStats(r *report) {
 }
 
 func writeReplication(r *report) {
-	replicas := 0
-	if r.env.Cluster != nil {
-		replicas = r.cluster().Others()
-	}
+	nodes := r.env.Cluster.View()
 	r.field("role", "master") // in a cluster each node leads some groups, or may soon
-	r.field("connected_slaves", replicas)
+	r.field("connected_slaves", nodes.Others())
 	r.field("master_failover_state", "no-failover")
 	r.zero("master_repl_offset")
 	r.field("second_repl_offset", -1) // as in Redis: there was no other primary
 	r.zero("repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen")
-	if r.env.Cluster != nil {
-		r.cluster().WriteReplication(r.field)
-	}
+	r.env.Cluster.WriteInfo("replication", r.field)
 }
 
 func writeCPU(r *report) {
@@ -301,14 +286,7 @@ func writeCPU(r *report) {
 // ratio formats a/b with two decimals, as Redis does.
 func ratio(a, b int64) string { return fmt.Sprintf("%.2f", float64(a)/float64(max(1, b))) }
 
-func writeCluster(r *report) {
-	if r.env.Cluster == nil {
-		r.field("cluster_enabled", 0)
-		return
-	}
-	r.field("cluster_enabled", 1)
-	r.cluster().WriteCluster(r.field)
-}
+func writeCluster(r *report) { r.env.Cluster.WriteInfo("cluster", r.field) }
 
 func writeKeyspace(r *report) {
 	for db := range r.env.Engine.Databases() {
@@ -322,11 +300,8 @@ func writeKeyspace(r *report) {
 // count returns how many keys a database has and how many of them have a deadline: in a cluster,
 // those of the groups that this node leads.
 func (r *report) count(db int) (keys, expires int) {
-	if r.env.Cluster == nil {
-		return r.tx.Count(db)
-	}
 	for _, k := range r.env.Keyspaces() {
-		n, withDeadline := k.Engine.Size(db)
+		n, withDeadline := countOf(k.Engine, r.env.Engine, r.tx, db)
 		keys, expires = keys+n, expires+withDeadline
 	}
 	return keys, expires

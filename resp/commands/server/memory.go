@@ -68,16 +68,14 @@ func memoryUsage(c *command.Call) error {
 // memoryStats handles MEMORY STATS, with the fields of Redis. Of what this server does not have, or
 // does not measure apart from the keys, they are 0.
 func memoryStats(c *command.Call) error {
-	f, keys, databases := c.Env.Figures(), 0, []int(nil)
-	for db := range c.Env.Engine.Databases() {
-		n, _ := c.Tx.Count(db)
-		if keys += n; n > 0 {
-			databases = append(databases, db)
+	f, memory, own, keys, databases := c.Env.Figures(), c.Env.Engine.Memory(), c.Env.Engine, 0, []int(nil)
+	for _, e := range memory.Engines() { // also of groups that this node follows
+		for db := range e.Databases() {
+			n, _ := countOf(e, own, c.Tx, db)
+			if keys += n; n > 0 && e == own {
+				databases = append(databases, db)
+			}
 		}
-	}
-	memory := c.Env.Engine.Memory()
-	if c.Env.Cluster != nil { // what takes memory counts, in groups that this node leads or follows
-		keys = memory.Keys()
 	}
 	backlog := int64(0)
 	if c.Env.Store != nil {
@@ -123,6 +121,15 @@ func memoryStats(c *command.Call) error {
 	writeRatio(r, "fragmentation", rss, used)
 	writeAmount(r, "fragmentation.bytes", rss-used)
 	return nil
+}
+
+// countOf returns how many keys a database of an engine has, and how many of them have a deadline.
+// tx is that of the call on own: within a transaction its changes count.
+func countOf(e, own *engine.Engine, tx *engine.Tx, db int) (keys, expires int) {
+	if e == own {
+		return tx.Count(db)
+	}
+	return e.Size(db)
 }
 
 func writeAmount(r *wire.Reply, name string, n int64) {

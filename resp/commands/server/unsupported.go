@@ -132,11 +132,7 @@ func waitForReplicas(c *command.Call) error {
 	if err := c.Args.End(); err != nil {
 		return err
 	}
-	acknowledged := 0
-	if c.Env.Cluster != nil {
-		view := c.Env.Cluster.View()
-		acknowledged = view.Acknowledged()
-	}
-	c.Reply.Integer(int64(acknowledged))
+	view := c.Env.Cluster.View()
+	c.Reply.Integer(int64(view.Acknowledged()))
 	return nil
 }

@@ -89,7 +89,7 @@ func setUser(c *command.Call) error {
 		rules = append(rules, string(c.Args.Next()))
 	}
 
-	if _, err := change(c, acl.Change{Set: name, Rules: rules}); err != nil {
+	if _, err := c.Env.ChangeUsers(c, acl.Change{Set: name, Rules: rules}); err != nil {
 		return err
 	}
 
@@ -104,31 +104,13 @@ func delUser(c *command.Call) error {
 		names = append(names, string(c.Args.Next()))
 	}
 
-	deleted, err := change(c, acl.Change{Delete: names})
+	deleted, err := c.Env.ChangeUsers(c, acl.Change{Delete: names})
 	if err != nil {
 		return err
 	}
 
 	c.Reply.Count(deleted)
 	return nil
-}
-
-// change changes the users, and returns how many were deleted. In a cluster it changes them on all
-// nodes.
-func change(c *command.Call, what acl.Change) (deleted int, err error) {
-	switch {
-	case c.Env.ChangeUsers != nil:
-		return c.Env.ChangeUsers(c, what)
-	case what.Set != "":
-		err = c.Env.Users.Set(what.Set, what.Rules)
-	default:
-		deleted, err = c.Env.Users.Delete(what.Delete)
-	}
-	if err != nil {
-		return 0, engine.Error("ERR " + err.Error())
-	}
-	c.Env.UsersChanged(c)
-	return deleted, nil
 }
 
 // getUser handles ACL GETUSER username.
@@ -300,21 +282,9 @@ func load(c *command.Call) error {
 	if path == "" {
 		return errNoFile
 	}
-	if c.Env.ChangeUsers != nil {
-		lines, err := c.Env.Users.Read(path)
-		if err != nil {
-			return engine.Error("ERR " + err.Error())
-		}
-		if _, err = c.Env.ChangeUsers(c, acl.Change{Replace: lines}); err != nil {
-			return err
-		}
-		c.Reply.OK()
-		return nil
+	if _, err := c.Env.ChangeUsers(c, acl.Change{Load: path}); err != nil {
+		return err
 	}
-	if err := c.Env.Users.Load(path); err != nil {
-		return engine.Error("ERR " + err.Error())
-	}
-	c.Env.UsersChanged(c)
 
 	c.Reply.OK()
 	return nil

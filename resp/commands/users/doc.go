@@ -2,6 +2,6 @@
 // has the rules; the commands that log in (AUTH, HELLO) and the check of each call are in package
 // resp.
 //
-// A call that changes users ends with command.Env.UsersChanged: it closes the connections of
+// A call changes users by command.Env.ChangeUsers: it closes the connections of
 // deleted users and ends waiting calls that their users may not run any more.
 package users
