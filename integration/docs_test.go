@@ -15,6 +15,8 @@ import (
 
 const operate = "../docs/OPERATE.md"
 
+const migrate = "../docs/MIGRATE.md"
+
 const commandsDocument = "../docs/COMMANDS.md"
 
 func documentText(t *testing.T, path string) string {
@@ -67,17 +69,19 @@ func TestReadmeSession(t *testing.T) {
 	assert.GreaterOrEqual(t, commands, 4)
 }
 
-// TestReadmeCommands sends all commands of the README in order: no key is used with two types of
-// limiter.
+// TestReadmeCommands sends all commands of the README, and those of docs/MIGRATE.md, in order: no
+// key is used with two types of limiter.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
-	commands := regexp.MustCompile(`(?m)^    (?:127\.0\.0\.1:6379> )?(RL\..+)$`).
-		FindAllStringSubmatch(readmeText(t), -1)
-	for _, match := range commands {
-		require.NoError(t, rdb.Do(t.Context(), words(match[1])...).Err(), match[1])
+	for text, least := range map[string]int{readmeText(t): 12, documentText(t, migrate): 7} {
+		commands := regexp.MustCompile(`(?m)^    (?:127\.0\.0\.1:6379> )?(RL\..+)$`).FindAllStringSubmatch(text, -1)
+		for _, match := range commands {
+			require.NoError(t, rdb.Do(t.Context(), words(match[1])...).Err(), match[1])
+		}
+		assert.GreaterOrEqual(t, len(commands), least)
+		require.NoError(t, rdb.FlushAll(t.Context()).Err())
 	}
-	assert.GreaterOrEqual(t, len(commands), 12)
 }
 
 // TestReadmeGo runs the Go snippet with the address of a test server.
@@ -121,7 +125,10 @@ func TestDocumentsPointToWhatExists(t *testing.T) {
 	t.Parallel()
 	help, err := rlserver(t, "--help").Output()
 	require.NoError(t, err)
-	for _, document := range []string{"../README.md", guide, operate, contributing, commandsDocument} {
+	importFlags, err := rlserver(t, "import", "--help").Output()
+	require.NoError(t, err)
+	help = append(help, importFlags...)
+	for _, document := range []string{"../README.md", guide, operate, migrate, contributing, commandsDocument} {
 		text := regexp.MustCompile(`rlserver [a-z]+ --[a-z]+ DIR`).
 			ReplaceAllStringFunc(documentText(t, document), func(tool string) string {
 				assert.Contains(t, string(help), tool)
