@@ -36,6 +36,8 @@ type nodes struct {
 	hosts []string
 	// start the nodes, each in its network; nil: they share that of the test
 	spaces []func(run func() error) error
+	// returns a command that runs another one on a disk; nil: on that of the machine
+	onDisk func(i int, cmd *exec.Cmd) (*exec.Cmd, func(started error) error)
 }
 
 // startCluster starts a cluster of so many processes, and waits until each group has a leader.
@@ -96,7 +98,10 @@ func (c *nodes) start(i int) {
 		"--node-id", fmt.Sprint("n", i), "--dir", fmt.Sprint(c.dir, "/", i), "--join", strings.Join(join, ","),
 		"--bootstrap-expect", fmt.Sprint(len(c.run)), "--cluster-groups", "4", "--cluster-timeout", "400",
 	}, flags...)...)
-	if c.spaces == nil {
+	if c.onDisk != nil {
+		cmd, started := c.onDisk(i, cmd)
+		c.run[i] = startBy(c.t, cmd, func(run func() error) error { return started(run()) })
+	} else if c.spaces == nil {
 		c.run[i] = start(c.t, cmd)
 	} else {
 		c.run[i] = startBy(c.t, cmd, c.spaces[i])

@@ -305,9 +305,13 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/internal/dict":       {others: []string{"github.com/dchest/siphash"}},
 	"rlserver/integration":         {},
+	"rlserver/integration/disk":    {others: []string{"golang.org/x/sys/unix"}},
 	"rlserver/integration/network": {},
 	"rlserver/integration/nemesis": {
-		ours:   []string{"rlserver/cluster/clustertest", "rlserver/cluster/slot", "rlserver/integration/network"},
+		ours: []string{
+			"rlserver/cluster/clustertest", "rlserver/cluster/slot", "rlserver/integration/disk",
+			"rlserver/integration/network",
+		},
 		others: []string{"github.com/anishathalye/porcupine", "github.com/redis/go-redis/v9", "golang.org/x/sys/unix"},
 	},
 	"rlserver/bench/attack":  {ours: []string{"rlserver/internal/rdb"}},

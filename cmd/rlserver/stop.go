@@ -11,6 +11,8 @@ const (
 	drainTime = 10 * time.Second // limit of the wait for calls in progress
 	// limit of the wait for locks of calls that are still running after drainTime
 	stopTime = time.Second
+	// limit of the wait for the logs of a node. If its disk hangs, that is for ever
+	closeTime = 10 * time.Second
 )
 
 // stop ends the server in the reverse order of its start.
@@ -53,12 +55,23 @@ func (p *parts) closeData(ending context.Context) error {
 		}
 	}
 	if p.cluster != nil {
-		failed = errors.Join(failed, p.cluster.node.Close())
+		failed = errors.Join(failed, p.closeNode())
 	}
 	if err := p.data.CloseBy(ending); err != nil {
 		failed = errors.Join(failed, fmt.Errorf("the log could not be written to its end: %w", err))
 	}
 	return failed
+}
+
+// closeNode closes the node of the cluster, or gives up: the other nodes have what it has promised.
+func (p *parts) closeNode() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	closed := make(chan error, 1)
+	if within(ctx, func() { closed <- p.cluster.node.Close() }) {
+		return <-closed
+	}
+	return fmt.Errorf("the logs of the groups could not be closed within %v: the disk hangs", closeTime)
 }
 
 // within calls do and reports whether it returned before the context ended. If not, do continues in

@@ -18,28 +18,28 @@ import (
 // hangDisk hangs the disk of a leader. The other nodes have to serve all groups meanwhile.
 func (f *fleet) hangDisk() {
 	n := f.leader()
-	n.disk.hang()
+	n.disk.Hang()
 	time.Sleep(between(3*time.Second, 6*time.Second))
 	f.served(fmt.Sprint("the disk of ", n.name, " hangs"), time.Minute)
-	n.disk.release()
+	n.disk.Release()
 }
 
 // slowDisk slows down the disk of a leader.
 func (f *fleet) slowDisk() {
 	n := f.leader()
-	n.disk.slow(between(20*time.Millisecond, 400*time.Millisecond))
+	n.disk.Slow(between(20*time.Millisecond, 400*time.Millisecond))
 	time.Sleep(between(3*time.Second, 6*time.Second))
-	n.disk.release()
+	n.disk.Release()
 }
 
 // slowDisks slows down the disks of all nodes, by different times.
 func (f *fleet) slowDisks() {
 	for _, n := range f.nodes {
-		n.disk.slow(between(5*time.Millisecond, 60*time.Millisecond))
+		n.disk.Slow(between(5*time.Millisecond, 60*time.Millisecond))
 	}
 	time.Sleep(4 * time.Second)
 	for _, n := range f.nodes {
-		n.disk.release()
+		n.disk.Release()
 	}
 }
 

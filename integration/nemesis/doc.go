@@ -13,7 +13,6 @@
 //
 //	main.go     flags, the namespace of the program itself, the course of a run, what is printed
 //	node.go     processes, their folders and clocks
-//	disk.go     disks that hang, or are slow
 //	faults.go   what is done to processes, clocks and the network
 //	disks.go    what is done to disks and directories, and to clocks at a total restart
 //	operators.go what operators do: upgrades, replaced nodes, backups, forced recovery

@@ -20,6 +20,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"rlserver/integration/disk"
 	"rlserver/integration/network"
 )
 
@@ -38,8 +39,8 @@ type settings struct {
 const inside = "NEMESIS_INSIDE"
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == onDisk {
-		fmt.Fprintln(os.Stderr, "nemesis:", runOnDisk(os.Args[2:]))
+	if len(os.Args) > 1 && os.Args[1] == disk.Argument {
+		fmt.Fprintln(os.Stderr, "nemesis:", disk.Run(os.Args[2:]))
 		os.Exit(1)
 	}
 	var s settings
@@ -122,7 +123,7 @@ func (s *settings) run() error {
 		return err
 	}
 	if s.possible {
-		return f.spare.disk.possible()
+		return f.spare.disk.Possible()
 	}
 	defer s.writeLogs(f)
 	defer func() {

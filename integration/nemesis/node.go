@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rlserver/cluster/clustertest"
+	"rlserver/integration/disk"
 	"rlserver/integration/network"
 )
 
@@ -34,7 +35,7 @@ type node struct {
 	cmd   *exec.Cmd     // nil: it is not running
 	ended chan struct{} // closed when it has ended
 	log   clustertest.Text
-	disk  disk
+	disk  disk.Disk
 
 	client *redis.Client // for INFO
 }
@@ -112,7 +113,7 @@ func (n *node) startWith(join string, flags ...string) error {
 		"--dir", n.data(), "--join", join, "--http-port", fmt.Sprint(httpPort),
 		"--http-bind", network.Address(n.host), "--cluster-groups", fmt.Sprint(groups),
 		"--appendfsync", "always")...)
-	cmd, started := n.disk.command(cmd)
+	cmd, started := n.disk.Command(cmd)
 	cmd.Env = append(os.Environ(), "NEMESIS_CLOCK="+n.clockFile(), "GOMAXPROCS=2")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = n.dir, &n.log, &n.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -139,7 +140,7 @@ func (n *node) signal(s syscall.Signal) {
 
 // end sends a signal that ends the process, and waits.
 func (n *node) end(s syscall.Signal) {
-	n.disk.release()
+	n.disk.Release()
 	n.signal(s)
 	n.mu.Lock()
 	ended := n.ended

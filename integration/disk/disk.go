@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package disk
 
 import (
 	"errors"
@@ -16,18 +16,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disk delays the calls of a process that wait for a disk: the kernel asks this program about each
-// of them, by a seccomp filter. Reads and writes come from and go to memory, as with a disk that
-// hangs.
-type disk struct {
+// Disk is the disk of a process. The zero Disk has no faults.
+type Disk struct {
 	mu    sync.Mutex
 	delay time.Duration
 	hung  chan struct{} // closed when the disk no longer hangs; nil: it does not
 }
 
-// onDisk is the argument by which this program is started as a server whose disk it delays. The
-// rest of the arguments are the server and its own.
-const onDisk = "-on-disk"
+// Argument is the first argument by which this program is started as another one whose disk it
+// delays. The rest of the arguments are for Run.
+const Argument = "-on-disk"
 
 // diskCalls are the calls that wait for a disk.
 var diskCalls = []uint32{
@@ -35,15 +33,15 @@ var diskCalls = []uint32{
 	unix.SYS_FTRUNCATE, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_UNLINKAT,
 }
 
-// slow has each call take so much longer.
-func (d *disk) slow(delay time.Duration) {
+// Slow has each call take so much longer.
+func (d *Disk) Slow(delay time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.delay = delay
 }
 
-// hang makes calls wait until the disk is released.
-func (d *disk) hang() {
+// Hang makes calls wait until the disk is released.
+func (d *Disk) Hang() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.hung == nil {
@@ -51,8 +49,8 @@ func (d *disk) hang() {
 	}
 }
 
-// release ends all faults.
-func (d *disk) release() {
+// Release ends all faults.
+func (d *Disk) Release() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.delay = 0
@@ -63,7 +61,7 @@ func (d *disk) release() {
 }
 
 // wait returns when a call may begin. ended is closed when its process has ended.
-func (d *disk) wait(ended <-chan struct{}) {
+func (d *Disk) wait(ended <-chan struct{}) {
 	d.mu.Lock()
 	delay, hung := d.delay, d.hung
 	d.mu.Unlock()
@@ -78,9 +76,9 @@ func (d *disk) wait(ended <-chan struct{}) {
 	}
 }
 
-// possible returns an error if disks cannot be delayed on this machine.
-func (d *disk) possible() error {
-	cmd, started := d.command(exec.Command("/bin/true"))
+// Possible returns an error if disks cannot be delayed on this machine.
+func (d *Disk) Possible() error {
+	cmd, started := d.Command(exec.Command("/bin/true"))
 	err := started(cmd.Start())
 	if cmd.Process != nil {
 		cmd.Wait()
@@ -88,15 +86,15 @@ func (d *disk) possible() error {
 	return err
 }
 
-// command returns a command that runs another one on the disk. served has to be called when it was
+// Command returns a command that runs another one on the disk. served has to be called when it was
 // started.
-func (d *disk) command(cmd *exec.Cmd) (*exec.Cmd, func(started error) error) {
+func (d *Disk) Command(cmd *exec.Cmd) (*exec.Cmd, func(started error) error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return cmd, func(started error) error { return errors.Join(started, err) }
 	}
 	theirs := os.NewFile(uintptr(pair[1]), "listener")
-	helper := exec.Command("/proc/self/exe", append([]string{onDisk, cmd.Path}, cmd.Args[1:]...)...)
+	helper := exec.Command("/proc/self/exe", append([]string{Argument, cmd.Path}, cmd.Args[1:]...)...)
 	helper.ExtraFiles = []*os.File{theirs}
 	return helper, func(started error) error {
 		theirs.Close()
@@ -114,7 +112,7 @@ func (d *disk) command(cmd *exec.Cmd) (*exec.Cmd, func(started error) error) {
 }
 
 // serve answers the kernel until the process ends.
-func (d *disk) serve(listener int) {
+func (d *Disk) serve(listener int) {
 	ended := make(chan struct{})
 	defer unix.Close(listener)
 	defer close(ended)
@@ -175,9 +173,9 @@ func receiveFile(socket int) (int, error) {
 	return files[0], nil
 }
 
-// runOnDisk sets the filter, sends its file to the program that has started this one, and becomes
-// the server.
-func runOnDisk(args []string) error {
+// Run sets the filter, sends its file to the program that has started this one, and becomes the
+// program that args name. It returns only if that fails.
+func Run(args []string) error {
 	runtime.LockOSThread() // the filter is that of the thread
 	const socket = 3       // the first of ExtraFiles
 	unix.CloseOnExec(socket)
