@@ -18,6 +18,9 @@ var (
 
 	clusterMoves   = gauge("cluster_moves_in_progress", "Groups whose replicas are not where they should be yet.")
 	clusterDrained = gauge("cluster_drained", "Whether this node was drained: it leads nothing if others can.")
+	clusterTimeout = gauge("cluster_timeout_seconds", "The setting cluster-timeout.")
+	neededTimeout  = gauge("cluster_timeout_needed_seconds",
+		"The cluster-timeout that the round trips between the nodes and the disk of this one need; 0: not known yet.")
 
 	groupLeader = gauge("group_has_leader", "Whether this node knows a leader of a group.", "group")
 	groupRole   = gauge("group_role",
@@ -89,6 +92,8 @@ func (m metrics) ofCluster(out chan<- prometheus.Metric, c *overview.Cluster) {
 	groupCount.count(out, int64(len(c.Groups)))
 	clusterMoves.count(out, int64(c.Moves))
 	clusterDrained.flag(out, c.Drained)
+	clusterTimeout.send(out, c.Timeout.Seconds())
+	neededTimeout.send(out, c.NeededTimeout.Seconds())
 	ofProxy(out, &c.Proxy)
 	for i := range c.Nodes {
 		nodeUp.flag(out, c.Nodes[i].Up, c.Nodes[i].Name)

@@ -40,6 +40,7 @@ func TestMetricsOfACluster(t *testing.T) {
 	f.state.Cluster = exampleCluster(2)
 	f.state.Cluster.Drained = true
 	f.state.Cluster.Groups[1].Role, f.state.Cluster.Groups[1].Leader = overview.None, ""
+	f.state.Cluster.Timeout, f.state.Cluster.NeededTimeout = time.Second, 1500*time.Millisecond
 	_, address := serving(t, options(f))
 	response, err := http.Get("http://" + address + "/metrics")
 	require.NoError(t, err)
@@ -64,7 +65,8 @@ func TestMetricsOfACluster(t *testing.T) {
 		`group_snapshots_total{group="0",outcome="success"} 8`, `group_snapshots_total{group="0",outcome="failure"} 2`,
 		`group_digests_total{group="0"} 9`, `group_holding_calls{group="0"} 1`, `group_held_calls_total{group="0"} 2`,
 		`group_refused_calls_total{group="0"} 5`,
-		`cluster_moves_in_progress 0`, `cluster_drained 1`,
+		`cluster_moves_in_progress 0`, `cluster_drained 1`, `cluster_timeout_seconds 1`,
+		`cluster_timeout_needed_seconds 1.5`,
 		`group_uncertain_replies_total{group="0"} 3`, `group_tryagain_replies_total{group="0"} 4`,
 	} {
 		assert.Contains(t, string(text), "\nrlserver_"+line+"\n")
