@@ -74,6 +74,23 @@ func (c *nodes) writesAll(i int) time.Duration {
 	return time.Since(begun)
 }
 
+// A node whose disk is much slower than those of the others hands its groups over, and gets none.
+func TestLeadershipLeavesASlowDisk(t *testing.T) {
+	t.Parallel()
+	c, disks, pages := startOnDisks(t, "--cluster-timeout", "2000")
+	await(t, func() bool { return ready(pages[0]) == http.StatusOK && c.leads(0) != "0" })
+	slowly := time.Now()
+	disks[0].Slow(80 * time.Millisecond)
+	await(t, func() bool {
+		c.writesAll(1)
+		return c.leads(0) == "0"
+	})
+	t.Log("it leads nothing after", time.Since(slowly))
+	assert.Contains(t, c.run[0].output(), "its disk is much faster")
+	c.writesAll(1)
+	assert.Equal(t, "0", c.leads(0))
+}
+
 // A node whose disk hangs loses its groups, and gets none while it hangs. It stops when it is told
 // to, although what it has written is not stored.
 func TestHungDiskLosesLeadershipAndCanBeStopped(t *testing.T) {
