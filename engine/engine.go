@@ -104,15 +104,11 @@ func (e *Engine) Databases() int { return e.databases }
 type Key = effect.Key
 
 // Key hashes a name.
-func (e *Engine) Key(name []byte) Key {
-	return Key{Name: name, Hash: e.hasher.Sum(name)}
-}
+func (e *Engine) Key(name []byte) Key { return Key{Name: name, Hash: e.hasher.Sum(name)} }
 
 // shardOf returns the shard of a key. The top bits of the hash choose it; the shard's dicts use the
 // bits below.
-func (e *Engine) shardOf(k Key) *shard {
-	return &e.shards[e.shardIndex(k.Hash)]
-}
+func (e *Engine) shardOf(k Key) *shard { return &e.shards[e.shardIndex(k.Hash)] }
 
 func (e *Engine) shardIndex(hash uint64) int {
 	// a shift by 64 gives 0: one shard has no bits to choose by

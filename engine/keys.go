@@ -165,10 +165,7 @@ func (tx *Tx) Encoding(k Key, p object.Packing) (word string, ok bool) {
 // does not count as an access.
 func (tx *Tx) Address(k Key) (text string, ok bool) {
 	o := tx.peek(k)
-	if o == nil {
-		return "", false
-	}
-	return fmt.Sprintf("%p", o), true
+	return fmt.Sprintf("%p", o), o != nil
 }
 
 // References returns the reply of OBJECT REFCOUNT: 1, except for integers that Redis shares among

@@ -40,7 +40,7 @@ type shard struct {
 
 	denied denials.Counters
 
-	watches map[watchedKey][]watcher // notified of changes to their keys; mostly nil
+	watches map[watchedKey][]*watcher // notified of changes to their keys; mostly nil
 
 	stats   counters
 	counts  counts

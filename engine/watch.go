@@ -23,15 +23,16 @@ type Watch struct {
 }
 
 type underWatch struct {
-	db     int
-	key    Key
-	absent bool // it was missing or expired when the watching began
+	db  int
+	key Key
+	*watcher
 }
 
-// watcher is a Watch of a key, in the shard of that key.
+// watcher is a Watch of a key, in the shard of that key, whose lock guards it.
 type watcher struct {
 	*Watch
-	absent bool
+	absent bool // the key was missing or expired when the watching began
+	at     int  // index in the list of the key's watchers
 }
 
 // watchedKey is a key with its database: the key of a shard's map of watchers.
@@ -63,17 +64,21 @@ func (w *Watch) Keys(dst []Key) []Key {
 // copied.
 func (tx *Tx) Watch(w *Watch, k Key) {
 	sh, at := tx.e.shardOf(k), watchedKey{tx.db, string(k.Name)}
-	if slices.ContainsFunc(sh.watches[at], func(other watcher) bool { return other.Watch == w }) {
+	others := sh.watches[at]
+	isOwn := func(x *watcher) bool { return x.Watch == w }
+	isSame := func(x underWatch) bool { return x.db == at.db && string(x.key.Name) == at.name }
+	short := len(others) < len(w.keys) // search the shorter list
+	if short && slices.ContainsFunc(others, isOwn) || !short && slices.ContainsFunc(w.keys, isSame) {
 		return
 	}
 	k.Name = object.BytesOf(at.name)
-	absent := tx.find(tx.db, k) == nil
-	w.keys = append(w.keys, underWatch{tx.db, k, absent})
+	own := &watcher{w, tx.find(tx.db, k) == nil, len(others)}
+	w.keys = append(w.keys, underWatch{tx.db, k, own})
 	w.size += watchSize + 2*len(k.Name)
 	if sh.watches == nil {
-		sh.watches = make(map[watchedKey][]watcher)
+		sh.watches = make(map[watchedKey][]*watcher)
 	}
-	sh.watches[at] = append(sh.watches[at], watcher{w, absent})
+	sh.watches[at] = append(others, own)
 }
 
 // Intact reports, for keys that Begin was given, whether none has changed or expired since Watch.
@@ -86,10 +91,10 @@ func (tx *Tx) Intact(w *Watch) bool {
 func (tx *Tx) Unwatch(w *Watch) {
 	for _, x := range w.keys {
 		sh, at := tx.e.shardOf(x.key), watchedKey{x.db, string(x.key.Name)}
-		rest := slices.DeleteFunc(sh.watches[at], func(other watcher) bool { return other.Watch == w })
-		if len(rest) > 0 {
-			sh.watches[at] = rest
-		} else {
+		list := sh.watches[at]
+		last := len(list) - 1
+		list[x.at], list[last].at = list[last], x.at
+		if sh.watches[at] = slices.Delete(list, last, last+1); last == 0 {
 			delete(sh.watches, at)
 		}
 	}

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -86,6 +88,49 @@ func TestUnwatchRemovesOnlyItsWatch(t *testing.T) {
 	for i := range c.e.shards {
 		assert.Empty(t, c.e.shards[i].watches)
 	}
+}
+
+// However many watches of a key end, in whatever order, the others notice its changes.
+func TestWatchesOfAKeyEndInAnyOrder(t *testing.T) {
+	c, random := newCaller(t, Options{}), rand.New(rand.NewPCG(1, 2))
+	var list []*Watch
+	for range 2000 {
+		if len(list) > 0 && random.IntN(2) == 0 {
+			i := random.IntN(len(list))
+			c.tx.Begin(c.now, 0, list[i].Keys(nil), false)
+			c.tx.Unwatch(list[i])
+			c.tx.End()
+			list = slices.Delete(list, i, i+1)
+		} else {
+			list = append(list, watching(c, "a", "b", "a", "c"))
+		}
+	}
+	c.set("a", 0)
+	for _, w := range list {
+		assert.True(t, w.Changed())
+		assert.Len(t, w.keys, 3)
+	}
+	for _, key := range []string{"a", "b", "c"} {
+		k := c.e.Key([]byte(key))
+		assert.Len(t, c.e.shardOf(k).watches[watchedKey{0, key}], len(list))
+	}
+}
+
+// BenchmarkWatchOfABusyKey watches a key that 10,000 others watch.
+func BenchmarkWatchOfABusyKey(b *testing.B) {
+	e := New(Options{})
+	tx, k := e.NewTx(), e.Key([]byte("k"))
+	others := make([]Watch, 10_000)
+	tx.Begin(1, 0, []Key{k}, false)
+	for i := range others {
+		tx.Watch(&others[i], k)
+	}
+	w := new(Watch)
+	for b.Loop() {
+		tx.Watch(w, k)
+		tx.Unwatch(w)
+	}
+	tx.End()
 }
 
 // tokenOfOne admits one call a second.
