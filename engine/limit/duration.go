@@ -13,9 +13,8 @@ const MaxDuration = 10 * 365 * dayMs
 //
 //	duration = digits [ "." digits ] [ "ms" | "s" | "m" | "h" | "d" | "w" ]
 //
-// A bare number is seconds. A fraction of a millisecond is rounded up, so a window is never shorter
-// than requested; less than a whole millisecond is no duration. The arithmetic is decimal and exact
-// for any number of digits.
+// A bare number is seconds. What is not a whole number of milliseconds is no duration. The
+// arithmetic is decimal and exact for any number of digits.
 func ParseDuration(b []byte) (ms int64, ok bool) {
 	whole, b := digits(b)
 	if len(whole) == 0 {
@@ -42,13 +41,10 @@ func ParseDuration(b []byte) (ms int64, ok bool) {
 		return 0, false
 	}
 	part, rest := scale(fraction, unit)
-	if ms = int64(product) + part; ms < 1 {
+	if ms = int64(product) + part; rest || ms < 1 || ms > MaxDuration {
 		return 0, false
 	}
-	if rest {
-		ms++
-	}
-	return ms, ms <= MaxDuration
+	return ms, true
 }
 
 // digits splits b after its leading decimal digits.
