@@ -234,6 +234,11 @@ func TestLimitsCanBeChanged(t *testing.T) {
 		}
 	}
 	require.NotZero(t, New(&b.settings, b.clock, b.log).limitOf(t, "192.0.2.2:1"))
+	networks, err = ParseNetworks("::ffff:10.0.0.0/104 ::ffff:192.0.2.1 ::ffff:192.0.2.9/128")
+	require.NoError(t, err)
+	require.Equal(t, "[10.0.0.0/8 192.0.2.1/32 192.0.2.9/32]", fmt.Sprint(networks))
+	_, err = ParseNetworks("::ffff:10.0.0.0/90")
+	require.ErrorContains(t, err, "is neither a network of IPv4 nor one of IPv6")
 	for _, bad := range []string{"10.0.0.0/33", "x", "10.0.0", "fe80::1%eth0", "10.0.0.0/-1"} {
 		_, err := ParseNetworks(bad)
 		require.ErrorContains(t, err, "'"+bad+"' is not an address or a network such as 10.0.0.0/8")

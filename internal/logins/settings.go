@@ -51,6 +51,9 @@ func (s *Settings) networks() []netip.Prefix {
 	return nil
 }
 
+// mapped is how many bits an address of IPv4 has before it when it is written as one of IPv6.
+const mapped = 128 - 32
+
 // ParseNetworks parses addresses and networks, such as 10.0.0.0/8, separated by spaces or commas.
 func ParseNetworks(text string) (networks []netip.Prefix, err error) {
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' }) {
@@ -61,6 +64,13 @@ func ParseNetworks(text string) (networks []netip.Prefix, err error) {
 				return nil, fmt.Errorf("'%.64s' is not an address or a network such as 10.0.0.0/8", word)
 			}
 			network = netip.PrefixFrom(address.Unmap(), address.Unmap().BitLen())
+		}
+		if network.Addr().Is4In6() {
+			if network.Bits() < mapped {
+				return nil, fmt.Errorf("'%.64s' is neither a network of IPv4 nor one of IPv6: write it as 10.0.0.0/8",
+					word)
+			}
+			network = netip.PrefixFrom(network.Addr().Unmap(), network.Bits()-mapped)
 		}
 		networks = append(networks, network.Masked())
 	}
