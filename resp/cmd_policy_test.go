@@ -70,6 +70,9 @@ func TestPolicyReplies(t *testing.T) {
 	)
 	assert.Equal(t, "+OK", c.do("CONFIG RESETSTAT"))
 	assert.Contains(t, c.do("INFO ratelimit"), "policy_api:shadow=0,admitted=0,denied=0\r\n")
+	c.do("RL.POLICY SET a:b TOKEN 1 1 1h")
+	c.do("RL.POLICY SET a_b TOKEN 1 1 1h")
+	assert.Regexp(t, "policy_a%3Ab:.*\r\npolicy_a_b:", c.do("INFO ratelimit"), "each has a field of its own")
 }
 
 func TestPolicyErrors(t *testing.T) {

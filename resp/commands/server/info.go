@@ -348,7 +348,8 @@ func writePolicies(r *report) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		d := counts[name]
-		r.field("policy_"+strings.ReplaceAll(name, ":", "_"), fmt.Sprintf("shadow=%d,admitted=%d,denied=%d",
+		// a colon ends the name of a field, and names of policies have no percent signs
+		r.field("policy_"+strings.ReplaceAll(name, ":", "%3A"), fmt.Sprintf("shadow=%d,admitted=%d,denied=%d",
 			boolDigit(shadow[name]), d.Admitted, d.Denied+d.ShadowDenied))
 	}
 }
