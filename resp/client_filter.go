@@ -17,8 +17,8 @@ const clientFilterSyntax = "[USER username] [ADDR ip:port] [LADDR ip:port] [NAME
 
 // clientFilter selects clients; a zero field matches any client.
 type clientFilter struct {
-	ids    []int64
-	kind   string // as parseClientType returns it
+	ids    []int64 // sorted
+	kind   string  // as parseClientType returns it
 	addr   string
 	laddr  string  // the address the client has connected to
 	name   *string // "" matches clients without a name
@@ -64,6 +64,7 @@ func parseClientFilter(c *command.Call, wrongID engine.Error, least int64) (f cl
 			a.Fail(engine.ErrSyntax)
 		}
 	}
+	slices.Sort(f.ids)
 	return f
 }
 
@@ -135,11 +136,16 @@ func (s *Server) findClients(f clientFilter) (found []*session) {
 	return found
 }
 
+func (f *clientFilter) names(id int64) bool {
+	_, found := slices.BinarySearch(f.ids, id)
+	return found
+}
+
 func (f *clientFilter) matches(s *session) bool {
 	switch {
 	case s.Client == f.skip || s.profile.killed.Load() || s.isForNode():
 	case f.tracking && !s.profile.tracking.Load():
-	case f.ids != nil && !slices.Contains(f.ids, s.Client):
+	case f.ids != nil && !f.names(s.Client):
 	case f.kind != "" && f.kind != "normal":
 	case f.addr != "" && f.addr != s.Address():
 	case f.laddr != "" && f.laddr != s.localAddress():
