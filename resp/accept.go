@@ -168,9 +168,9 @@ func (s *Server) accept(conn redcon.Conn) bool {
 }
 
 // admit is called when the TLS handshake of a session is complete. It returns why the client is
-// refused, or "".
+// refused, or "". Protected mode lets clients with a verified certificate pass, as for HTTP.
 func (s *Server) admit(ss *session) (refusal string) {
-	if !s.mayConnect(ss.guard.RemoteAddr()) {
+	if !ss.guard.Verified() && !s.mayConnect(ss.guard.RemoteAddr()) {
 		s.countRefusal()
 		return command.ProtectedModeRefusal
 	}
@@ -219,14 +219,14 @@ func (s *Server) register(ss *session) (refusal string) {
 	return ""
 }
 
-// displace closes the oldest client that has not logged in, or not called anything yet, and reports
-// whether there was one: such clients of the same machine must not keep operators out. The caller
-// holds mu.
+// displace closes the oldest client that has not logged in or, if all have, that has not called
+// anything yet, and reports whether there was one: such clients of the same machine must not keep
+// operators out. The caller holds mu.
 func (s *Server) displace() bool {
 	var oldest *session
 	for _, ss := range s.sessions {
-		if isNew := !ss.guard.LoggedIn() || ss.profile.command.Load() == nil; isNew && !ss.isForNode() &&
-			(oldest == nil || ss.Client < oldest.Client) {
+		isNew := !ss.guard.LoggedIn() || ss.profile.command.Load() == nil
+		if isNew && !ss.isForNode() && (oldest == nil || ss.goesBefore(oldest)) {
 			oldest = ss
 		}
 	}
@@ -237,6 +237,14 @@ func (s *Server) displace() bool {
 	s.remove(oldest)
 	oldest.close(nil)
 	return true
+}
+
+// goesBefore reports whether a client is displaced rather than another one.
+func (s *session) goesBefore(other *session) bool {
+	if in := s.guard.LoggedIn(); in != other.guard.LoggedIn() {
+		return !in
+	}
+	return s.Client < other.Client
 }
 
 // maxClientsFor returns how many clients there may be before one from an address is refused.

@@ -20,6 +20,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/internal/acl"
+	"rlserver/internal/certs"
 	"rlserver/resp/config"
 	"rlserver/resp/wire"
 )
@@ -325,6 +326,19 @@ func TestClientsWithoutLoginMakePlaceForOperators(t *testing.T) {
 	require.Eventually(t, func() bool { return ts.clients() == 4 }, 10*time.Second, time.Millisecond)
 	require.Equal(t, "+PONG", ts.dial().do("PING"))
 	require.Equal(t, "-ERR max number of clients reached ", ts.dial().read())
+}
+
+// A client that has not logged in makes place before an older one that has, and only has not called
+// anything yet.
+func TestClientsWithoutLoginMakePlaceFirst(t *testing.T) {
+	s := startTLS(t, certs.None, config.Defaults{MaxClients: 2})
+	idle := s.dial() // no password is needed
+	require.Eventually(t, func() bool { return s.clients() == 1 }, 10*time.Second, time.Millisecond)
+	halfway := s.raw() // its handshake is not complete
+	require.Eventually(t, func() bool { return s.clients() == 2 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, "+PONG", s.dial().do("PING"))
+	halfway.requireClosed()
+	require.Equal(t, "+PONG", idle.do("PING"))
 }
 
 // A client that keeps calling without a login is closed, whatever it calls.

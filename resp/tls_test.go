@@ -366,6 +366,11 @@ func TestTLSProtectedMode(t *testing.T) {
 	_, err = c.r.ReadByte()
 	require.Equal(t, io.EOF, err)
 	require.Contains(t, remote.dial().do("INFO stats"), "rejected_connections:1")
+
+	// A client with a certificate that the server checks has proven who it is, as for HTTP.
+	require.Equal(t, "+OK", remote.dial().do("CONFIG SET tls-auth-clients optional"))
+	require.Equal(t, "+PONG", remote.dialTLS().do("PING"))
+	require.Contains(t, remote.dialTLS(withoutCertificate).read(), "-DENIED Redis is running in protected mode because")
 }
 
 // remoteTCPListener is a listener whose clients seem to come from another machine.

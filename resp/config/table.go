@@ -117,7 +117,8 @@ var Parameters = []Parameter{
 			limit.`,
 		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.preauth })},
 	{Name: "protected-mode", Group: groupAccess, Form: "yes|no", Default: "yes",
-		Help:  "Whether clients on other machines are refused while there is no password, yes by default.",
+		Help: `Whether clients on other machines are refused while there is no password, unless they present a
+			certificate that the server checks (see --tls-auth-clients). yes by default.`,
 		Value: boolean(func(s *Settings) *atomic.Int64 { return &s.ProtectedMode })},
 	{Name: "enable-debug-command", Group: groupAccess, Form: "no|local|yes", Default: "local",
 		Help: `Clients that may use DEBUG: none (no), those on this machine (local), or all (yes). local by

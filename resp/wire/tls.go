@@ -159,6 +159,11 @@ func (g *Guard) handshake() error {
 	return nil
 }
 
+// Verified reports whether the client has proven with a certificate who it is. It is for Admit.
+func (g *Guard) Verified() bool {
+	return g.tls != nil && len(g.tls.ConnectionState().VerifiedChains) > 0
+}
+
 // answerPlain sends an error to a client without TLS, and returns a short error for the log.
 func (g *Guard) answerPlain(err error) error {
 	header, ok := errors.AsType[tls.RecordHeaderError](err)
