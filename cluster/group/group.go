@@ -367,6 +367,7 @@ func (g *Group) follow(run *running) (rebuild bool) {
 			if leads {
 				term = g.claim(run)
 			} else {
+				run.transfers.Store(false) // one that has failed is over as well
 				r.end(errors.New("another node leads or may lead"))
 				g.noteChange()
 				lost(g.leadership.lost(g.options.Node, heartbeatTimeout(g.options.Timeout)))
@@ -424,6 +425,7 @@ func (g *Group) tick(run *running) {
 		g.proposeDigest(r)
 		last, now := run.raft.LastIndex(), time.Now()
 		g.lag.note(last, now)
+		run.peers.prune(serversOf(run))
 		run.peers.tick(last, now, g.options.Timeout)
 	} else {
 		g.leadership.warn(g)

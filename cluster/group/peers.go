@@ -1,6 +1,7 @@
 package group
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -89,6 +90,17 @@ func (p *peers) begin(term, claim uint64) {
 		of.keepsUpSince = time.Time{}
 		of.lag.reset()
 	}
+}
+
+// prune forgets the replicas that are no members any more.
+func (p *peers) prune(members []Server) {
+	known := make(map[raft.ServerID]bool, len(members))
+	for _, s := range members {
+		known[raft.ServerID(s.ID.String())] = true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.of, func(id raft.ServerID, _ *peer) bool { return !known[id] })
 }
 
 // tick notes the end of the leader's log. A replica keeps up if it lacks nothing for longer than a

@@ -166,3 +166,27 @@ func TestWhoKeepsUp(t *testing.T) {
 	assert.False(t, keeps())
 	assert.Zero(t, kept())
 }
+
+// What a transfer that has failed leaves behind does not outlive the leadership.
+func TestAFailedTransferIsOverWhenLeadershipEnds(t *testing.T) {
+	t.Parallel()
+	tr := newTrio(t)
+	tr.startAll()
+	leader := tr.leader()
+	run := leader.group.running.Load()
+	run.transfers.Store(true)
+	assert.NoError(t, run.await(run.raft.LeadershipTransfer()))
+	tr.eventually("the transfer is over", func() bool {
+		return leader.group.running.Load() != run || !run.transfers.Load()
+	})
+}
+
+func TestPeersForgetReplicasThatWereRemoved(t *testing.T) {
+	var p peers
+	stays := ReplicaID{"a", 1}
+	p.heard(raft.ServerID(stays.String()), time.Now())
+	p.heard("b/0000000000000002", time.Now())
+	p.prune([]Server{{ID: stays}})
+	assert.Len(t, p.of, 1)
+	assert.True(t, p.answeredWithin(raft.ServerID(stays.String()), time.Hour))
+}
