@@ -109,8 +109,21 @@ func (n *Node) askTime(number int, log int64, still func() bool) (ms int64) {
 	}
 }
 
-// askAll asks all members for the time of a group, and returns what has come within a quarter of
-// the timeout, with the own answer. The times are those of the end of that.
+// enough reports whether what nodes have answered decides the time of a group: a majority of its
+// replicas has, and one of them knows. Who is cut off or slow is not waited for.
+func enough(replicas []string, answers map[string]Time) bool {
+	answered, known := 0, false
+	for _, name := range replicas {
+		if t, ok := answers[name]; ok {
+			answered++
+			known = known || t.Group != 0
+		}
+	}
+	return known && 2*answered > len(replicas)
+}
+
+// askAll asks all members for the time of a group, and returns what has come, with the own answer:
+// when that is enough, or after a quarter of the timeout. The times are those of the end of that.
 func (n *Node) askAll(m *Map, number int) map[string]Time {
 	type answer struct {
 		name string
@@ -137,17 +150,19 @@ func (n *Node) askAll(m *Map, number int) map[string]Time {
 		}()
 	}
 	var list []*answer
-	for late := time.After(n.options.Timeout / 4); asked > 0; asked-- {
+	found := map[string]Time{n.self.Name: {}}
+	for late := time.After(n.options.Timeout / 4); asked > 0 && !enough(m.Replicas[number], found); asked-- {
 		select {
 		case a := <-answers:
 			if a != nil {
 				list = append(list, a)
+				found[a.name] = a.t
 			}
 		case <-late:
 			asked = 1
 		}
 	}
-	found := map[string]Time{n.self.Name: n.timeOf(number)}
+	found[n.self.Name] = n.timeOf(number)
 	for _, a := range list {
 		passed := (elapsed() - a.at).Milliseconds()
 		for _, ms := range []*int64{&a.t.Group, &a.t.Any, &a.t.Clock} {

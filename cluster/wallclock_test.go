@@ -152,3 +152,21 @@ func TestAWrongClockAtATotalRestartIsNotFollowed(t *testing.T) {
 	}
 	testLogged(f, "clock=a ahead=") // by about an hour: a report takes its time
 }
+
+// A node that is cut off is not waited for if a majority of the replicas has answered, and one of
+// them knows the time.
+func TestAMajorityDecidesTheTime(t *testing.T) {
+	replicas := []string{"a", "b", "c"}
+	for _, c := range []struct {
+		answers map[string]Time
+		want    bool
+	}{
+		{map[string]Time{"a": {}}, false},
+		{map[string]Time{"a": {Group: 5}}, false},
+		{map[string]Time{"a": {}, "b": {Clock: 5, Any: 5}}, false},
+		{map[string]Time{"a": {}, "d": {Group: 5}}, false},
+		{map[string]Time{"a": {}, "b": {Group: 5}}, true},
+	} {
+		assert.Equal(t, c.want, enough(replicas, c.answers), "%v", c.answers)
+	}
+}
