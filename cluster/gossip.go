@@ -131,8 +131,7 @@ type Report struct {
 	Leads      map[int]uint64 // terms, by group
 	Committed  map[int]uint64 // index of the last entry known to be committed, in these groups
 	Members    map[int][]group.Server
-	// the members that store what the leader proposes; nil with groups that it leads: the node has
-	// an earlier version, and does not know
+	// the members that store what the leader proposes
 	KeepUp   map[int][]group.ReplicaID
 	Replicas map[int]Replica // by group
 	// the policies, from the node that leads group 0
@@ -249,8 +248,17 @@ func (n *Node) heard(r Report) {
 			g.HeardDigest(r.Node, d)
 		}
 	}
+	n.noteReport(r)
+}
+
+// noteReport makes a report the last one of its node. A later one may have been noted since this
+// one was judged: then it changes nothing.
+func (n *Node) noteReport(r Report) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if of := n.seen.Nodes[r.Node]; of == nil || of.Start != r.Start || of.order != r.Order {
+		return
+	}
 	now := time.Now()
 	n.heardAt[r.Node] = now
 	n.offsets[r.Node] = r.Clock - n.options.Clock.Elapsed().Microseconds()
@@ -262,7 +270,7 @@ func (n *Node) heard(r Report) {
 		term, leads := r.Leads[i]
 		switch l := &n.leaders[i]; {
 		case leads && term >= l.term:
-			*l = leader{r.Node, term, ledBy{r.Members[i], r.KeepUp[i], r.KeepUp == nil}, r.MapVersion}
+			*l = leader{r.Node, term, ledBy{r.Members[i], r.KeepUp[i]}, r.MapVersion}
 		case !leads && l.name == r.Node:
 			l.name = ""
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -57,6 +58,7 @@ func (n *Node) follow(m *Map) {
 			delete(n.addresses, member.Name)
 		}
 	}
+	n.pruneLocked()
 	n.mu.Unlock()
 	n.opened.Store(&opened{m, o.groups})
 	n.tell()
@@ -68,6 +70,22 @@ func (n *Node) follow(m *Map) {
 		n.log.Error("the map of the cluster cannot be stored", "error", err)
 	}
 	n.takeUsers()
+}
+
+// pruneLocked forgets what is known of nodes that are no members any more. n.mu is held.
+func (n *Node) pruneLocked() {
+	prune(n.seen.Nodes, n.m)
+	prune(n.reports, n.m)
+	prune(n.heardAt, n.m)
+	prune(n.accepted, n.m)
+	prune(n.offsets, n.m)
+	prune(n.off, n.m)
+	prune(n.trips, n.m)
+	n.trustLocked()
+}
+
+func prune[V any](of map[string]V, m *Map) {
+	maps.DeleteFunc(of, func(name string, _ V) bool { return m.Member(name) == nil })
 }
 
 // sayMembers logs how the members have changed.

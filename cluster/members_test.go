@@ -270,6 +270,20 @@ func TestANodeIsForgotten(t *testing.T) {
 		return nil
 	})
 	testLogged(f, "node d is no member of the cluster any more: it was removed")
+	f.eventually("the others forget it", func() error {
+		for _, n := range f.nodes[:3] {
+			n.mu.Lock()
+			_, seen := n.seen.Nodes["d"]
+			_, reported := n.reports["d"]
+			_, clock := n.offsets["d"]
+			known := seen || reported || clock || n.accepted["d"]
+			n.mu.Unlock()
+			if known {
+				return fmt.Errorf("node %s knows it", n.self.Name)
+			}
+		}
+		return nil
+	})
 	f.stop(3)
 	f.nodes = f.nodes[:3]
 	assert.ErrorContains(t, f.start3(), "removed by CLUSTER FORGET")

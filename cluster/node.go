@@ -249,6 +249,9 @@ func (n *Node) resume(state *saved) error {
 		n.history = n.history[max(0, len(n.history)-mostStarts):]
 		n.self.Instance, n.begun, n.m = state.Instance, state.Begun, state.Map
 		n.keepName()
+		if n.m != nil {
+			prune(n.seen.Nodes, n.m)
+		}
 		n.mu.Unlock()
 		n.recovering, n.recovered, n.seedPolicies = state.Recovering, state.Recovered, state.SeedPolicies
 		if n.m != nil {

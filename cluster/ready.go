@@ -16,14 +16,13 @@ import (
 type ledBy struct {
 	members []group.Server
 	keepUp  []group.ReplicaID
-	all     bool // the leader has an earlier version, which does not say who keeps up
 }
 
 // ledNow returns what the leader of a group says; false if none was heard a short time ago.
 func (n *Node) ledNow(number int) (by ledBy, ok bool) {
 	if g := n.Group(number); g != nil {
 		if st := g.Status(); st.Leads {
-			return ledBy{st.Members, g.KeepUp(), false}, true
+			return ledBy{st.Members, g.KeepUp()}, true
 		}
 	}
 	n.mu.Lock()
@@ -75,7 +74,7 @@ func (n *Node) atRisk(number int, want []string) string {
 // stays reports whether a replica of a group is there, stores what its leader proposes and is not
 // about to stop.
 func (n *Node) stays(id group.ReplicaID, by ledBy) bool {
-	if !by.all && !slices.Contains(by.keepUp, id) {
+	if !slices.Contains(by.keepUp, id) {
 		return false
 	}
 	if id.Node == n.self.Name {

@@ -177,20 +177,3 @@ func TestFewNodesBecomeReady(t *testing.T) {
 		}
 	}
 }
-
-// A leader of an earlier version does not say who keeps up: an upgrade must not wait for that.
-func TestReadyBesideAnEarlierVersion(t *testing.T) {
-	t.Parallel()
-	f := startFleet(t, 3)
-	f.ready(0)
-	n := f.nodes[0]
-	by, ok := n.ledNow(1) // which another node leads
-	require.True(t, ok)
-	assert.False(t, by.all)
-	assert.Len(t, by.keepUp, 3)
-	for _, s := range by.members {
-		assert.True(t, n.stays(s.ID, by))
-		assert.False(t, n.stays(s.ID, ledBy{members: by.members}))
-		assert.True(t, n.stays(s.ID, ledBy{members: by.members, all: true}))
-	}
-}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/internal/clock"
 )
 
 // TestWhatANodeHasShownIsExpectedOfIt lets a node start again and again, with the directory that it
@@ -72,6 +74,25 @@ func TestWhatANodeHasShownIsExpectedOfIt(t *testing.T) {
 
 	// in another cluster, as after a restore, everything is new
 	assert.True(t, n.judge(report(8, 1, []uint64{40}, 9, 0, 0), "y"))
+}
+
+// Two reports of a node may be handled at the same time. The later one counts.
+func TestALateReportReplacesNoLaterOne(t *testing.T) {
+	n := &Node{
+		saveSeen: make(chan struct{}, 1), news: make(chan struct{}), options: Options{Clock: clock.System()},
+		heardAt: make(map[string]time.Time), offsets: make(map[string]int64), reports: make(map[string]Report),
+		leaders: make([]leader, 1),
+	}
+	report := func(order uint64, leads map[int]uint64) Report {
+		return Report{Node: "c", Start: 11, Starts: 1, History: []uint64{11}, Order: order, Leads: leads}
+	}
+	before, after := report(1, map[int]uint64{0: 5}), report(2, nil)
+	require.True(t, n.judge(&before, "x"))
+	require.True(t, n.judge(&after, "x"))
+	n.noteReport(after)
+	n.noteReport(before)
+	assert.EqualValues(t, 2, n.reports["c"].Order)
+	assert.Empty(t, n.leaders[0].name, "it leads no more")
 }
 
 // TestADirectoryThatWasSetBackIsRefused lets one of three nodes come back with what it had earlier,
