@@ -146,6 +146,11 @@ func NewServer(o Options) *Server {
 	if s.sockets == nil {
 		s.sockets = new(listen.Sockets)
 	}
+	if s.Store != nil {
+		s.Saves = storage.NewSaves(s.Store, func(err error) {
+			s.Log.Error("a snapshot that was scheduled could not be started", "error", err)
+		})
+	}
 	s.memory.Init()
 	s.applyDiagnostics()
 	s.startup = command.RuntimeBytes("/memory/classes/heap/objects:bytes")

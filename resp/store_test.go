@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -63,6 +64,7 @@ func (f *fakeStore) snapshot(how string) error {
 		return err
 	}
 	f.snapshots = append(f.snapshots, how)
+	f.status.Saves++
 	return nil
 }
 
@@ -105,7 +107,7 @@ func TestSaving(t *testing.T) {
 		{"BGSAVE x", nil, "-ERR syntax error", ""},
 		{"BGSAVE SCHEDULE x", nil, "-ERR syntax error", ""},
 		{"BGREWRITEAOF", nil, "+Background append only file rewriting started", "background"},
-		{"BGREWRITEAOF", storage.ErrBusy, "-ERR Background append only file rewriting already in progress", ""},
+		{"BGREWRITEAOF", storage.ErrBusy, "+Background append only file rewriting scheduled", "background"},
 		{"BGREWRITEAOF", errDisk, "-ERR Can't execute an AOF background rewriting. Please check the server logs for " +
 			"more information.", ""},
 		{"BGREWRITEAOF x", nil, "-ERR wrong number of arguments for 'bgrewriteaof' command", ""},
@@ -193,10 +195,55 @@ func TestSavingInTransactions(t *testing.T) {
 		{"BGREWRITEAOF", "+QUEUED"},
 		{
 			"EXEC",
-			"*2 -ERR Background save already in progress -ERR Background append only file rewriting already in " +
-				"progress",
+			"*2 -ERR Background save already in progress +Background append only file rewriting scheduled",
 		},
 	})
+}
+
+// The replies while another snapshot is taken are those of Redis 7.0.15. What is scheduled runs
+// once, a rewrite first.
+func TestSavesBesideRewrites(t *testing.T) {
+	store := new(fakeStore)
+	c := startServer(t, config.Defaults{}, store.with).dial()
+	const (
+		saving     = "-ERR Background save already in progress"
+		rewriting  = "-ERR Background append only file rewriting already in progress"
+		saveLater  = "+Background saving scheduled"
+		writeLater = "+Background append only file rewriting scheduled"
+		other      = "-ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in " +
+			"order to schedule a BGSAVE whenever possible."
+	)
+	run := func(yes bool) { // a snapshot begins to run, or ends
+		store.set(func() {
+			if store.status.Saving = yes; yes {
+				store.errs = slices.Repeat([]error{storage.ErrBusy}, 1e6)
+			} else {
+				store.errs = nil
+			}
+		})
+	}
+	c.check([]answer{{"BGSAVE", "+Background saving started"}})
+	run(true)
+	c.check([]answer{
+		{"BGSAVE", saving}, {"BGSAVE SCHEDULE", saving}, {"SAVE", saving}, {"BGREWRITEAOF", writeLater},
+		{"BGREWRITEAOF", writeLater},
+		{"INFO persistence", "$…rdb_bgsave_in_progress:1\r\n…aof_rewrite_scheduled:1\r\n…"},
+	})
+	run(false)
+	require.Eventually(t, func() bool { return store.taken() == "background background" }, time.Minute,
+		time.Millisecond)
+	c.check([]answer{{"BGREWRITEAOF", "+Background append only file rewriting started"}})
+	run(true)
+	c.check([]answer{
+		{"BGREWRITEAOF", rewriting}, {"BGSAVE", other}, {"BGSAVE SCHEDULE", saveLater}, {"BGSAVE SCHEDULE", saveLater},
+		{"INFO persistence", "$…rdb_bgsave_in_progress:0\r\n…aof_rewrite_in_progress:1\r\n" +
+			"aof_rewrite_scheduled:0\r\n…"},
+		{"MULTI", "+OK"}, {"BGSAVE", "+QUEUED"}, {"BGREWRITEAOF", "+QUEUED"},
+		{"EXEC", "*2 " + saveLater + " " + rewriting},
+	})
+	run(false)
+	require.Eventually(t, func() bool { return strings.Count(store.taken(), "background") == 4 }, time.Minute,
+		time.Millisecond)
 }
 
 // When the disk has failed, changes are refused and reads are served. As in Redis, PING is refused

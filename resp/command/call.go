@@ -162,7 +162,8 @@ type Env struct {
 	Version string // of this server
 	RunID   string // 40 hex digits, new with every start
 	Started time.Time
-	Store   storage.Store // nil: the data is only in memory
+	Store   storage.Store  // nil: the data is only in memory
+	Saves   *storage.Saves // of Store
 
 	Engine   *engine.Engine
 	Time     *clock.Clock

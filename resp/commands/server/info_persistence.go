@@ -11,19 +11,21 @@ import (
 
 // writePersistence writes the state of the disk. A snapshot is both what Redis calls a background
 // save and a rewrite of the append only file. INFO shows it in the fields of both, as programs wait
-// for either to end.
+// for either to end, except for BGREWRITEAOF.
 func writePersistence(r *report) {
 	var t storage.Status
+	var rewriting, scheduled bool
 	if r.env.Store != nil {
 		t = r.env.Store.Status()
+		_, rewriting, scheduled = r.env.Saves.Running()
 	}
 	logs, since := r.env.Store != nil && r.env.Settings.Start.AppendOnly, r.figures.LoadingSince
 	r.field("loading", boolDigit(since != 0))
 	r.field("async_loading", 0) // no data is served while other data is loaded
-	r.field("rdb_bgsave_in_progress", boolDigit(t.Saving))
+	r.field("rdb_bgsave_in_progress", boolDigit(t.Saving && !rewriting))
 	r.field("aof_enabled", boolDigit(logs))
 	r.field("aof_rewrite_in_progress", boolDigit(t.Saving))
-	r.field("aof_rewrite_scheduled", 0)
+	r.field("aof_rewrite_scheduled", boolDigit(scheduled))
 	// snapshots are taken without a fork, and there are no modules
 	r.zero("rdb_last_cow_size", "aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size")
 	if r.env.Store != nil {

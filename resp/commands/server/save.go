@@ -30,9 +30,11 @@ const (
 	errNoStore = engine.Error("ERR this server has its data only in memory: restart it with --appendonly yes to " +
 		"have it on disk")
 	// Redis only says ERR
-	errNotSaved     = engine.Error("ERR the snapshot failed: the server's log says why")
-	errSaving       = engine.Error("ERR Background save already in progress")
-	errRewriting    = engine.Error("ERR Background append only file rewriting already in progress")
+	errNotSaved   = engine.Error("ERR the snapshot failed: the server's log says why")
+	errSaving     = engine.Error("ERR Background save already in progress")
+	errRewriting  = engine.Error("ERR Background append only file rewriting already in progress")
+	errOtherChild = engine.Error("ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE " +
+		"SCHEDULE in order to schedule a BGSAVE whenever possible.")
 	errNotRewritten = engine.Error("ERR Can't execute an AOF background rewriting. Please check the server logs for " +
 		"more information.")
 )
@@ -43,7 +45,11 @@ func save(c *command.Call) error {
 		return errNoStore
 	}
 
-	switch err := c.Env.Store.Snapshot(); {
+	snapshot := c.Env.Store.Snapshot
+	if _, rewriting, _ := c.Env.Saves.Running(); rewriting { // a save lacks what the log has since
+		snapshot = func() error { return storage.SnapshotAfterCurrent(c.Env.Store) }
+	}
+	switch err := snapshot(); {
 	case errors.Is(err, storage.ErrBusy):
 		return errSaving
 	case err != nil:
@@ -55,49 +61,47 @@ func save(c *command.Call) error {
 	return nil
 }
 
-// bgsave handles BGSAVE [SCHEDULE]. SCHEDULE changes nothing: only another snapshot could delay it,
-// and that is an error.
+// bgsave handles BGSAVE [SCHEDULE].
 func bgsave(c *command.Call) error {
-	c.Args.Word("SCHEDULE")
+	schedule := c.Args.Word("SCHEDULE")
 	if err := c.Args.End(); err != nil {
 		return err
 	}
-	return saveInBackground(c, "Background saving", errSaving, errNotSaved)
+	if c.Env.Store == nil {
+		return errNoStore
+	}
+	scheduled, err := c.Env.Saves.Save(schedule, c.Executing)
+	return replySaving(c, "Background saving", scheduled, err, errNotSaved)
 }
 
 // bgrewriteaof handles BGREWRITEAOF: a snapshot also starts a new log.
 func bgrewriteaof(c *command.Call) error {
-	return saveInBackground(c, "Background append only file rewriting", errRewriting, errNotRewritten)
+	if c.Env.Store == nil {
+		return errNoStore
+	}
+	scheduled, err := c.Env.Saves.Rewrite(c.Executing)
+	return replySaving(c, "Background append only file rewriting", scheduled, err, errNotRewritten)
 }
 
-// saveInBackground starts a snapshot and replies with the text of a command. Within EXEC it starts
-// after the locks are released.
-func saveInBackground(c *command.Call, doing string, busy, failed engine.Error) error {
-	store := c.Env.Store
+// replySaving replies to a request of a snapshot. Within EXEC it starts after the locks are
+// released.
+func replySaving(c *command.Call, doing string, scheduled bool, err error, failed engine.Error) error {
 	switch {
-	case store == nil:
-		return errNoStore
-	case c.Executing && store.Status().Saving:
-		return busy
-	case c.Executing:
-		c.Conn.DeferUntilUnlocked(func() {
-			if err := store.SnapshotInBackground(); err != nil {
-				c.Env.Log.Error("a snapshot requested in a transaction could not be started", "client",
-					c.Client, "error", err)
-			}
-		})
-		c.Reply.Status(doing + " scheduled")
-		return nil
-	}
-
-	switch err := store.SnapshotInBackground(); {
 	case errors.Is(err, storage.ErrBusy):
-		return busy
+		return errSaving
+	case errors.Is(err, storage.ErrRewriting):
+		return errRewriting
+	case errors.Is(err, storage.ErrOther):
+		return errOtherChild
 	case err != nil:
 		c.Env.Log.Error("a snapshot could not be started", "client", c.Client, "error", err)
 		return failed
 	}
-
+	if scheduled {
+		c.Conn.DeferUntilUnlocked(c.Env.Saves.Start)
+		c.Reply.Status(doing + " scheduled")
+		return nil
+	}
 	c.Reply.Status(doing + " started")
 	return nil
 }
