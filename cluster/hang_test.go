@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/cluster/group"
+	"rlserver/cluster/slot"
 )
 
 // hangingDisk is a file system that hangs while its lock is held.
@@ -99,7 +99,7 @@ func (f *fleet) ledAsPlaced() {
 		for number, names := range f.nodes[0].Map().Replicas {
 			for _, n := range f.nodes {
 				_, err := n.Group(number).Leading()
-				if moved, ok := errors.AsType[*group.MovedError](err); err != nil && (!ok || moved.Node != names[0]) {
+				if moved, ok := errors.AsType[*slot.MovedError](err); err != nil && (!ok || moved.Node != names[0]) {
 					return fmt.Errorf("group %d on %s: %w", number, n.Name(), err)
 				} else if err == nil && n.Name() != names[0] {
 					return fmt.Errorf("group %d is led by %s", number, n.Name())

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/cluster/group"
+	"rlserver/cluster/slot"
 	"rlserver/engine"
 	"rlserver/engine/limit"
 )
@@ -200,7 +201,7 @@ func (l *load) conserved() {
 					}
 				}
 			}
-			return group.ErrNoLeader
+			return slot.ErrNoLeader
 		})
 		assert.LessOrEqual(l.f.t, l.admitted[key].Load(), loadLimit(key), "key %d", key)
 		assert.LessOrEqual(l.f.t, have, loadLimit(key), "key %d", key)

@@ -235,18 +235,18 @@ func (n *Node) setPoliciesOn(node string, call PoliciesOf) (agreed []int) {
 // that have agreed on them.
 func (n *Node) agreePolicies(call PoliciesOf) (agreed []int) {
 	n.copyPolicies(call.List)
-	outcomes := make(map[int]group.Outcome)
+	waits := make(map[int]func() error)
 	for _, number := range call.Groups {
 		g := n.Group(number)
 		if g == nil {
 			continue
 		}
 		if p, err := g.Leading(); err == nil && slices.Equal(policiesOf(p.Engine), call.List.Policies) {
-			outcomes[number] = p.Ask()
+			waits[number] = p.Ask()
 		}
 	}
-	for number, outcome := range outcomes {
-		if outcome.Wait() == nil {
+	for number, wait := range waits {
+		if wait() == nil {
 			agreed = append(agreed, number)
 		}
 	}

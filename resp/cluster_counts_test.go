@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/cluster/overview"
+	"rlserver/cluster/slot"
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
@@ -28,7 +29,8 @@ import (
 type fakeCluster struct {
 	command.Cluster
 	forward.Nodes
-	partition      *Partition
+	partition      Partition
+	ended          chan struct{}
 	absent, failed atomic.Bool
 	lost           atomic.Bool
 	awaited        chan struct{} // Await returns when something is received
@@ -45,17 +47,17 @@ func (f *fakeCluster) Groups() int { return 1 }
 
 func (f *fakeCluster) ChangeUsers([]byte) (int, error) { return 0, nil }
 
-func (f *fakeCluster) Lead(int) (*Partition, error) {
+func (f *fakeCluster) Lead(int) (Partition, error) {
 	if f.absent.Load() {
-		return nil, ErrNoLeader
+		return Partition{}, slot.ErrNoLeader
 	}
 	return f.partition, nil
 }
 
-func (f *fakeCluster) Await(context.Context, int) (*Partition, error) {
+func (f *fakeCluster) Await(context.Context, int) (Partition, error) {
 	<-f.awaited
 	if f.lost.Load() {
-		return nil, ErrNoLeader
+		return Partition{}, slot.ErrNoLeader
 	}
 	f.absent.Store(false)
 	return f.partition, nil
@@ -79,28 +81,30 @@ func (f *fakeCluster) WriteInfo(section string, write func(string, any)) {
 	o.WriteCluster(write)
 }
 
-type fakeOutcome struct{ f *fakeCluster }
+func (f *fakeCluster) Ask() func() error { return func() error { return f.Wait(0) } }
 
-func (o fakeOutcome) Wait() error {
-	if o.f.failed.Load() {
+func (f *fakeCluster) Wait(engine.Position) error {
+	if f.failed.Load() {
 		return errors.New("leadership has ended")
 	}
 	return nil
 }
 
+func (f *fakeCluster) Ended() <-chan struct{} { return f.ended }
+
 func newFakeCluster(t *testing.T, with ...func(*Options)) (*fakeCluster, *testServer) {
-	f := &fakeCluster{awaited: make(chan struct{})}
+	f := &fakeCluster{awaited: make(chan struct{}), ended: make(chan struct{})}
 	ts := startServer(t, config.Defaults{Databases: 1}, func(o *Options) {
 		o.Cluster = f
 		for _, change := range with {
 			change(o)
 		}
-		f.partition = &Partition{
+		f.partition = Partition{
 			Engine: engine.New(engine.Options{
 				Databases: 1, Seed: [2]uint64{1, 2}, Origin: 1, Memory: o.Engine.Memory(),
 			}),
-			Clock: o.Clock,
-			Ask:   func() Outcome { return fakeOutcome{f} }, Ended: make(chan struct{}),
+			Clock:      o.Clock,
+			Leadership: f,
 		}
 	})
 	f.server = ts.Server
@@ -163,7 +167,7 @@ func TestWholeKeyspaceCallsWaitForElections(t *testing.T) {
 func TestLeadershipEndsWhileCallsWait(t *testing.T) {
 	f, ts := newFakeCluster(t)
 	ended := make(chan struct{})
-	f.partition.Ended = ended
+	f.ended = ended
 	c, other := ts.dial(), ts.dial()
 	for _, call := range [][]string{{"BZPOPMIN", "q", "0"}, {"RL.LEASE", "l", "1", "1h", "b", "WAIT", "2h"}} {
 		assert.Contains(t, other.do("RL.LEASE l 1 1h a"), "*5 :1")

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/cluster/slot"
 	"rlserver/resp/command"
 	"rlserver/resp/forward"
 )
@@ -156,7 +157,7 @@ type elsewhere struct {
 	epoch    *atomic.Int64
 }
 
-func (elsewhere) Lead(int) (*Partition, error) { return nil, &MovedError{Node: "other"} }
+func (elsewhere) Lead(int) (Partition, error) { return Partition{}, &slot.MovedError{Node: "other"} }
 
 func (e elsewhere) Epoch(string) string { return strconv.Itoa(int(e.epoch.Load())) }
 

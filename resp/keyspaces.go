@@ -3,6 +3,7 @@ package resp
 import (
 	"bytes"
 
+	"rlserver/cluster/slot"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
 )
@@ -61,7 +62,7 @@ func (s *session) runOnGroups(p command.Prepared) {
 		s.group = append(s.group[:0], p)
 		if err == nil {
 			led[group] = s.server.partitionOf(group, shared)
-		} else if err == ErrNoLeader && !everywhere {
+		} else if err == slot.ErrNoLeader && !everywhere {
 			s.reject(p.Command, errUnbound)
 			return
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"sync"
 
 	"rlserver/cluster/slot"
 	"rlserver/engine"
@@ -19,23 +18,21 @@ import (
 // cluster a server has one partition for all slots. A node of a cluster has one for each group of
 // slots that it leads, and one without keys for calls without keys.
 
-// Partition has what calls on the keys of a group of slots need, as long as this node leads it.
+// Partition is a group of slots as long as this node leads it.
 type Partition struct {
 	Engine *engine.Engine
 	Clock  *clock.Clock
-	// Ask begins to wait until the changes that calls have made or seen are replicated.
-	Ask   func() Outcome
-	Ended <-chan struct{} // closed when the node no longer leads
-
-	once sync.Once
-	of   *partition
+	Leadership
 }
 
-// Outcome reports when replies of a partition may be sent.
-type Outcome interface {
-	// Wait returns nil if the replies may be sent. After an error the changes of the calls may be
-	// lost.
-	Wait() error
+// Leadership is the time for which this node leads a group.
+type Leadership interface {
+	// Wait returns nil when what calls have changed or seen is replicated. After an error the
+	// changes may be lost.
+	Wait(engine.Position) error
+	// Ask begins what wait ends, so that a client can wait for several groups at once.
+	Ask() (wait func() error)
+	Ended() <-chan struct{} // closed when the node no longer leads
 }
 
 // Cluster is the cluster of which this server is a node.
@@ -45,10 +42,10 @@ type Cluster interface {
 	// yet.
 	Groups() int
 	// Lead returns the partition of a group if this node leads it. Otherwise the error is a
-	// *MovedError or ErrNoLeader.
-	Lead(group int) (*Partition, error)
+	// *slot.MovedError or slot.ErrNoLeader.
+	Lead(group int) (Partition, error)
 	// Await is Lead, but waits for a leader up to the hold time, or until the context ends.
-	Await(ctx context.Context, group int) (*Partition, error)
+	Await(ctx context.Context, group int) (Partition, error)
 	// ChangeUsers applies an encoded change of the users, see Server.ApplyUsers, on all nodes. It
 	// returns how many were deleted. The error is the text of a reply.
 	ChangeUsers(change []byte) (deleted int, err error)
@@ -58,12 +55,6 @@ type Cluster interface {
 	forward.Nodes
 }
 
-// MovedError reports the node that leads a group.
-type MovedError = clustering.MovedError
-
-// ErrNoLeader reports that no node leads a group now.
-var ErrNoLeader = errors.New("no node leads the group")
-
 // partition is what calls run on: an engine with its clock, in env; the queues of those who wait;
 // and what their replies wait for.
 type partition struct {
@@ -72,47 +63,52 @@ type partition struct {
 	journal journal         // nil: replies depend on nothing
 	advises bool            // its errors say whether a call may be sent again
 	ended   <-chan struct{} // closed when the partition is no longer led here; nil: it always is
+	lead    Leadership      // of a group
 	group   int             // number of the group; -1: all keys, or none
 }
 
 // replicated is the journal of a group that this node leads: replies wait until a majority has the
 // changes.
 type replicated struct {
+	Leadership
 	server *Server
 	group  int
-	ask    func() Outcome
 }
 
-// Wait implements journal.
-func (j replicated) Wait(engine.Position) error { return j.ask().Wait() }
-
 // Ask implements journal.
-func (j replicated) Ask(engine.Position) func() error { return j.ask().Wait }
+func (j *replicated) Ask(engine.Position) func() error { return j.Leadership.Ask() }
 
 // Unreadable implements journal.
-func (replicated) Unreadable(engine.Position) error { return nil }
+func (*replicated) Unreadable(engine.Position) error { return nil }
 
 // Instead implements journal.
-func (j replicated) Instead(m mark, _ error) engine.Error { return j.server.uncertain(j.group, m) }
+func (j *replicated) Instead(m mark, _ error) engine.Error { return j.server.uncertain(j.group, m) }
 
-// partitionOf returns the partition of a Partition, which it creates if necessary.
-func (s *Server) partitionOf(group int, shared *Partition) *partition {
-	shared.once.Do(func() {
-		env := s.Env
-		p := &partition{
-			env: &env, queues: new(waitqueue.Queues), group: group, ended: shared.Ended,
-			journal: replicated{s, group, shared.Ask}, advises: true,
-		}
-		env.Engine, env.Time, env.Waiting = shared.Engine, shared.Clock, p.queues
-		env.RetryWaiting = p.queues.RetryAll
-		p.queues.Init(shared.Engine, shared.Clock, s.executor, s.changesPaused)
-		shared.of = p
-		go func() {
-			<-shared.Ended
-			p.queues.Fail()
-		}()
-	})
-	return shared.of
+// partitionOf returns the partition of a group that this node leads, which it creates if necessary.
+func (s *Server) partitionOf(group int, led Partition) *partition {
+	if p := s.led[group].Load(); p != nil && p.lead == led.Leadership {
+		return p
+	}
+	s.leading.Lock()
+	defer s.leading.Unlock()
+	if p := s.led[group].Load(); p != nil && p.lead == led.Leadership {
+		return p
+	}
+	env := s.Env
+	p := &partition{
+		env: &env, queues: new(waitqueue.Queues), group: group, lead: led.Leadership, ended: led.Ended(),
+		journal: &replicated{led.Leadership, s, group}, advises: true,
+	}
+	env.Engine, env.Time, env.Waiting = led.Engine, led.Clock, p.queues
+	env.RetryWaiting = p.queues.RetryAll
+	p.queues.Init(led.Engine, led.Clock, s.executor, s.changesPaused)
+	s.led[group].Store(p)
+	go func() {
+		<-p.ended
+		p.queues.Fail()
+		s.led[group].CompareAndSwap(p, nil)
+	}()
+	return p
 }
 
 const (
@@ -174,7 +170,7 @@ func (s *session) enterSlot(at int, pass bool) error {
 		return errElsewhere
 	}
 	shared, err := s.awaitLeader(group)
-	if moved := (*MovedError)(nil); errors.As(err, &moved) {
+	if moved := (*slot.MovedError)(nil); errors.As(err, &moved) {
 		if pass {
 			c.target = forward.Call{Node: moved.Node, Group: group}
 			return errElsewhere
@@ -189,9 +185,9 @@ func (s *session) enterSlot(at int, pass bool) error {
 }
 
 // awaitLeader is Lead. If an election is on, it waits for its end.
-func (s *session) awaitLeader(group int) (*Partition, error) {
+func (s *session) awaitLeader(group int) (Partition, error) {
 	shared, err := s.server.cluster.Lead(group)
-	if err == ErrNoLeader {
+	if err == slot.ErrNoLeader {
 		s.flushBefore() // the replies so far need not wait
 		s.group = s.group[:0]
 		s.Hasher.Reset()
@@ -199,7 +195,7 @@ func (s *session) awaitLeader(group int) (*Partition, error) {
 		ctx, cancel := context.WithDeadline(context.Background(), s.away.calls.HeldUntil())
 		defer cancel()
 		shared, err = s.server.cluster.Await(ctx, group)
-		release(err == ErrNoLeader)
+		release(err == slot.ErrNoLeader)
 	}
 	return shared, err
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"rlserver/cluster/overview"
+	"rlserver/cluster/slot"
 	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
 	"rlserver/resp/commands/clustering"
@@ -242,7 +243,7 @@ func (s *session) passOnGroup(group int, words [][]byte, m mark) []byte {
 	call := forward.Call{Group: group}
 	m.group, m.all = group, false
 	if _, err := s.server.cluster.Lead(group); err != nil {
-		if moved := (*MovedError)(nil); errors.As(err, &moved) {
+		if moved := (*slot.MovedError)(nil); errors.As(err, &moved) {
 			call.Node = moved.Node
 		}
 	}

@@ -3,10 +3,12 @@ package resp
 import (
 	"cmp"
 	"math"
+	"sync/atomic"
 
 	"rlserver/cluster/slot"
 	"rlserver/engine"
 	"rlserver/engine/eviction"
+	"rlserver/internal/stats"
 	"rlserver/resp/command"
 	"rlserver/resp/commands/clustering"
 	"rlserver/resp/forward"
@@ -27,7 +29,7 @@ func (s *Server) place(o *Options) {
 	if o.Cluster == nil {
 		return
 	}
-	s.home.group = -1
+	s.home.group, s.led = -1, make([]atomic.Pointer[partition], stats.MaxGroups)
 	// of the databases other than 0, commands say what Redis Cluster says by default
 	s.Env.Cluster, s.Databases, s.Mode, s.ChangeUsers = o.Cluster, 16, "cluster", s.changeUsers
 	s.cluster, s.Settings.Fixed = o.Cluster, clustering.Fixed

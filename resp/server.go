@@ -49,8 +49,10 @@ type Server struct {
 	peakMemory atomic.Int64 // bytes, the maximum so far
 	startup    int64        // bytes in use when the server was made
 
-	cluster Cluster       // nil: the server is alone
-	passing *forward.Pool // of calls that other nodes run, in a cluster
+	cluster Cluster                     // nil: the server is alone
+	passing *forward.Pool               // of calls that other nodes run, in a cluster
+	led     []atomic.Pointer[partition] // by group, those that this node leads
+	leading sync.Mutex                  // held while led is changed
 
 	configuring sync.Mutex // held while the store is configured
 	setting     sync.Mutex // held by CONFIG SET

@@ -38,7 +38,7 @@ func TestAGroupEndsWhileAnEntryWaitsToBeApplied(t *testing.T) {
 		<-applies
 		p, err := g.Leading()
 		require.NoError(t, err)
-		waits := p.Ask()
+		waits := p.ask(p)
 		tr.eventually("an entry waits to be applied", func() bool { return run.raft.Stats()["fsm_pending"] == "1" })
 		closed := make(chan error, 1)
 		go func() { closed <- g.Close() }()
@@ -92,5 +92,5 @@ func TestACallOfAnEarlierLeadershipIsNotConfirmed(t *testing.T) {
 	b := now.take(nil)[0]
 	require.NotNil(t, b)
 	now.landed(b, nil)
-	assert.NoError(t, outcome.Wait())
+	assert.NoError(t, outcome())
 }

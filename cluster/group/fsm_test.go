@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/cluster/slot"
 	"rlserver/engine"
 	"rlserver/internal/clock"
 )
@@ -136,8 +137,8 @@ func TestASnapshotFailsIfLeadershipEndsFirst(t *testing.T) {
 	ahead, err := leader.Snapshot()
 	require.NoError(t, err)
 	defer ahead.Release()
-	p.end(ErrNoLeader)
-	assert.ErrorIs(t, ahead.Persist(new(sink)), ErrNoLeader)
+	p.end(slot.ErrNoLeader)
+	assert.ErrorIs(t, ahead.Persist(new(sink)), slot.ErrNoLeader)
 }
 
 func TestACutSnapshotIsRefused(t *testing.T) {
@@ -164,7 +165,7 @@ func TestACutSnapshotIsRefused(t *testing.T) {
 func TestACallThatAppendsAfterLeadershipSpoilsTheReplica(t *testing.T) {
 	f := newFSM(t)
 	p := f.lead(5)
-	p.end(ErrNoLeader)
+	p.end(slot.ErrNoLeader)
 	require.NoError(t, p.why(), "nothing was on its way")
 	p.change(rename)
 	assert.Error(t, p.why())

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/hashicorp/raft-wal/types"
 
+	"rlserver/cluster/slot"
 	"rlserver/engine"
 	"rlserver/internal/clock"
 )
@@ -569,19 +570,11 @@ func (g *Group) noteChange() {
 	g.mu.Unlock()
 }
 
-// ErrNoLeader reports that no node leads the group, as far as this one knows.
-var ErrNoLeader = errors.New("no node leads the group")
-
 // ErrBroken reports that the replica cannot be used: other nodes serve the group.
 var ErrBroken = errors.New("the replica of the group on this node cannot be used")
 
-// MovedError reports that another node leads the group.
-type MovedError struct{ Node string }
-
-func (e *MovedError) Error() string { return "node " + e.Node + " leads the group" }
-
-// Leading returns the partition if calls are served here. Otherwise the error is a *MovedError,
-// ErrNoLeader or ErrBroken.
+// Leading returns the partition if calls are served here. Otherwise the error is a
+// *slot.MovedError, slot.ErrNoLeader or ErrBroken.
 func (g *Group) Leading() (*Partition, error) {
 	run := g.running.Load()
 	if p := run.fsm.replica.Load().leading.Load(); p != nil {
@@ -591,9 +584,9 @@ func (g *Group) Leading() (*Partition, error) {
 		return nil, ErrBroken
 	}
 	if leader := g.leader(run); leader != "" && leader != g.options.Node {
-		return nil, &MovedError{leader}
+		return nil, &slot.MovedError{Node: leader}
 	}
-	return nil, ErrNoLeader
+	return nil, slot.ErrNoLeader
 }
 
 // leader returns the node that leads, as far as this one knows. One that was not heard for longer
@@ -611,7 +604,7 @@ func (g *Group) leader(run *running) string {
 func (g *Group) Await(ctx context.Context) (*Partition, error) {
 	for {
 		p, err := g.Leading()
-		if err != ErrNoLeader || ctx.Err() != nil {
+		if err != slot.ErrNoLeader || ctx.Err() != nil {
 			return p, err
 		}
 		g.AwaitChange(ctx)

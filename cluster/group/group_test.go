@@ -23,6 +23,7 @@ import (
 
 	"rlserver/cluster/clustertest"
 	"rlserver/cluster/mux"
+	"rlserver/cluster/slot"
 	"rlserver/engine"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
@@ -372,7 +373,7 @@ func TestFollowersSayWhoLeads(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		_, err := n.group.Await(ctx)
 		cancel()
-		var moved *MovedError
+		var moved *slot.MovedError
 		require.ErrorAs(t, err, &moved)
 		assert.Equal(t, names[leader.i], moved.Node)
 	}

@@ -215,7 +215,7 @@ func TestACallWaitsForALimitedTime(t *testing.T) {
 			p.landed(b, nil)
 		}
 	}
-	assert.NoError(t, outcome.Wait())
+	assert.NoError(t, outcome())
 	assert.True(t, p.Leads())
 	assert.NoError(t, p.why())
 }

@@ -30,7 +30,6 @@ type Partition struct {
 	*Replica
 	Group int // number of the group
 	Clock *clock.Clock
-	Known any // what Options.Begun has set: how those who run calls know the partition
 	term  uint64
 	ended chan struct{}
 	most  time.Duration // for how long a call waits until it is agreed on; 0: for ever
@@ -146,17 +145,17 @@ func (r *Replica) Append(now int64, effects []byte) engine.Position {
 // Wait implements engine.Journal: it returns when all records up to now are agreed on, and it is
 // certain that no other replica had begun to lead when it was called. So it is for calls that have
 // read or denied as well, and it does not matter what they have seen.
-func (r *Replica) Wait(engine.Position) error { return r.Ask().Wait() }
+func (r *Replica) Wait(engine.Position) error { return r.ask(r.leading.Load()).wait() }
 
-// Outcome is what a call waits for, see Ask.
-type Outcome struct {
+// outcome is what a call waits for, see ask.
+type outcome struct {
 	of   *batch
 	most time.Duration // for how long it waits; 0: for ever
 }
 
-// Wait returns as Replica.Wait does. It returns ErrUnknown if that takes too long, as behind a
+// wait returns as Replica.Wait does. It returns ErrUnknown if that takes too long, as behind a
 // record of hundreds of megabytes.
-func (o Outcome) Wait() error {
+func (o outcome) wait() error {
 	if o.most == 0 || isClosed(o.of.done) {
 		<-o.of.done
 		return o.of.err
@@ -180,32 +179,29 @@ var timers = sync.Pool{New: func() any {
 	return timer
 }}
 
-// Ask begins what Wait ends, so that a client can wait for several groups at once.
-func (r *Replica) Ask() Outcome { return r.ask(r.leading.Load()) }
+// Ask begins what wait ends, so that a client can wait for several groups at once.
+func (p *Partition) Ask() (wait func() error) { return p.ask(p).wait }
 
-// Ask is Replica.Ask for calls on this partition. If its leadership has ended, it fails, even if
+// Wait is Replica.Wait for calls on this partition. If its leadership has ended, it fails, even if
 // the replica leads again: another one may have led in between, and they have not seen its changes.
-func (p *Partition) Ask() Outcome { return p.ask(p) }
-
-// Wait is Replica.Wait for calls on this partition.
-func (p *Partition) Wait(engine.Position) error { return p.Ask().Wait() }
+func (p *Partition) Wait(engine.Position) error { return p.ask(p).wait() }
 
 // ask begins to wait for what was decided while p led.
-func (r *Replica) ask(p *Partition) Outcome {
+func (r *Replica) ask(p *Partition) outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p == nil || r.spoiled != nil || r.leading.Load() != p {
-		return Outcome{failed, 0}
+		return outcome{failed, 0}
 	}
 	if broken.Denials && r.quietLocked() {
-		return Outcome{agreed, 0}
+		return outcome{agreed, 0}
 	}
 	r.wanted = true
 	r.signal()
 	if broken.Early {
-		return Outcome{agreed, 0}
+		return outcome{agreed, 0}
 	}
-	return Outcome{r.next, p.most}
+	return outcome{r.next, p.most}
 }
 
 // agreed is what nobody has to wait for, in broken builds.

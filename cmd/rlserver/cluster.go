@@ -17,6 +17,7 @@ import (
 	"rlserver/cluster"
 	"rlserver/cluster/group"
 	"rlserver/cluster/overview"
+	"rlserver/cluster/slot"
 	"rlserver/engine"
 	"rlserver/internal/listen"
 	"rlserver/internal/storage"
@@ -198,14 +199,11 @@ func announced(announce, port int) int {
 
 // begun starts the background work of a partition, which ends with it.
 func (c *clusterParts) begun(p *group.Partition) {
-	p.Known = &resp.Partition{
-		Engine: p.Engine, Clock: p.Clock, Ask: func() resp.Outcome { return p.Ask() }, Ended: p.Ended(),
-	}
 	background := p.Engine.StartBackground(engine.BackgroundOptions{
 		Now: p.Clock.Now, Expire: c.p.settings.ActiveExpiry,
 		Refused: func() error {
 			if !p.Leads() {
-				return group.ErrNoLeader
+				return slot.ErrNoLeader
 			}
 			return nil
 		},
@@ -257,14 +255,14 @@ func (c *clusterParts) Groups() int {
 }
 
 // Lead implements resp.Cluster.
-func (c *clusterParts) Lead(number int) (*resp.Partition, error) {
+func (c *clusterParts) Lead(number int) (led resp.Partition, err error) {
 	var m *cluster.Member
 	if g := c.node.Group(number); g != nil {
 		p, err := g.Leading()
 		if err == nil {
-			return p.Known.(*resp.Partition), nil
+			return resp.Partition{Engine: p.Engine, Clock: p.Clock, Leadership: p}, nil
 		}
-		if moved, ok := errors.AsType[*group.MovedError](err); ok {
+		if moved, ok := errors.AsType[*slot.MovedError](err); ok {
 			m = c.node.Map().Member(moved.Node)
 		}
 	}
@@ -272,22 +270,22 @@ func (c *clusterParts) Lead(number int) (*resp.Partition, error) {
 		m = c.node.Leader(number)
 	}
 	if m != nil && m.Name != c.node.Name() {
-		return nil, movedTo(m)
+		return led, movedTo(m)
 	}
-	return nil, resp.ErrNoLeader
+	return led, slot.ErrNoLeader
 }
 
 // Await implements resp.Cluster.
-func (c *clusterParts) Await(ctx context.Context, number int) (*resp.Partition, error) {
+func (c *clusterParts) Await(ctx context.Context, number int) (resp.Partition, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.hold)
 	defer cancel()
 	return c.await(ctx, number)
 }
 
-func (c *clusterParts) await(ctx context.Context, number int) (*resp.Partition, error) {
+func (c *clusterParts) await(ctx context.Context, number int) (resp.Partition, error) {
 	for {
 		p, err := c.Lead(number)
-		if err != resp.ErrNoLeader || ctx.Err() != nil {
+		if err != slot.ErrNoLeader || ctx.Err() != nil {
 			return p, err
 		}
 		c.node.AwaitChange(ctx, number)
@@ -297,7 +295,7 @@ func (c *clusterParts) await(ctx context.Context, number int) (*resp.Partition, 
 // Leader implements forward.Nodes.
 func (c *clusterParts) Leader(ctx context.Context, number int) (node string, err error) {
 	_, err = c.await(ctx, number)
-	if moved, ok := errors.AsType[*resp.MovedError](err); ok {
+	if moved, ok := errors.AsType[*slot.MovedError](err); ok {
 		return moved.Node, nil
 	}
 	return c.node.Name(), err
@@ -346,8 +344,8 @@ func addressOf(m *cluster.Member, tls bool) string {
 	return net.JoinHostPort(hostOf(m), strconv.Itoa(ports.PortFor(tls)))
 }
 
-func movedTo(m *cluster.Member) *resp.MovedError {
-	return &resp.MovedError{Node: m.Name, Address: addressOf(m, false), TLSAddress: addressOf(m, true)}
+func movedTo(m *cluster.Member) *slot.MovedError {
+	return &slot.MovedError{Node: m.Name, Address: addressOf(m, false), TLSAddress: addressOf(m, true)}
 }
 
 // View implements resp.Cluster.

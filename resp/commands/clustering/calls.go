@@ -37,23 +37,6 @@ func CrossSlot(c *command.Command) error {
 	return ErrCrossSlot
 }
 
-// MovedError reports the node that leads a group, and its host:port for clients.
-type MovedError struct {
-	Node       string // its name
-	Address    string // for clients without TLS
-	TLSAddress string // for clients with TLS
-}
-
-// AddressFor returns the address for a client with or without TLS.
-func (e *MovedError) AddressFor(tls bool) string {
-	if tls {
-		return e.TLSAddress
-	}
-	return e.Address
-}
-
-func (e *MovedError) Error() string { return "moved to " + e.Address }
-
 // Fixed has the errors of settings that CONFIG SET cannot change in a cluster.
 var Fixed = map[string]error{
 	"requirepass": errors.New("in a cluster, ACL SETUSER default changes the password on all nodes"),
