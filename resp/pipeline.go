@@ -136,7 +136,7 @@ func (s *session) runGroup(elapsed time.Duration) *waitqueue.Waiter {
 			s.group = s.group[:i+1]
 			return s.enqueue(*p)
 		}
-		if len(s.Postponed) == 0 { // otherwise the reply is not written yet
+		if len(s.Postponed) == 0 && !s.extendMark() { // otherwise the reply is not written yet
 			s.markRun(p)
 		}
 		keys = keys[p.Keys:]

@@ -53,8 +53,8 @@ func (s *session) markReply(changed, once bool) {
 	}
 	if n := len(s.marks); n > 0 {
 		m := &s.marks[n-1]
-		same := m.changed == changed && m.once == once || !at.advises
-		if same && m.end == s.replyStart && m.partition == at && !m.all && m.passed == 0 {
+		alike := m.changed == changed && m.once == once && !m.all && m.passed == 0
+		if alike && m.end == s.replyStart && m.partition == at {
 			m.end = len(s.Reply.B)
 			return
 		}
@@ -64,12 +64,19 @@ func (s *session) markReply(changed, once bool) {
 	})
 }
 
+// extendMark makes the last mark include the reply of the current call, if it begins where that one
+// ends and the errors of the partition make no difference between calls.
+func (s *session) extendMark() bool {
+	last := len(s.marks) - 1
+	if last < 0 || s.at.advises || s.marks[last].partition != s.at || s.marks[last].end != s.replyStart {
+		return false
+	}
+	s.marks[last].end = len(s.Reply.B)
+	return true
+}
+
 // markRun is markReply for a call that has just run.
 func (s *session) markRun(p *command.Prepared) {
-	if !s.at.advises {
-		s.markReply(false, false)
-		return
-	}
 	// calls without keys change things in other ways: EXEC, RL.POLICY
 	changed := s.Changed || len(p.Command.Keys) == 0 && p.Command.Flags&command.Readonly == 0
 	s.markReply(changed, changed && (s.CountsOnce || p.CountsOnce()))
