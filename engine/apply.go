@@ -96,38 +96,10 @@ func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 		return e.applyString(o, f)
 	case effect.Splice:
 		return e.applySplice(o, f)
-	case effect.HashSet:
-		h := holding(e, o, f, e.newHash)
-		weight := h.Weight()
-		h.Fields.Set(f.Field, f.Value)
-		e.grown(f, h.Weight()-weight)
-		return h
-	case effect.HashDelete:
-		h := o.(*object.Hash)
-		weight := h.Weight()
-		h.Fields.Remove(f.Field)
-		e.grown(f, h.Weight()-weight)
-		return e.keepUnlessEmpty(h, h.Fields.Len(), f)
-	case effect.Add:
-		z := holding(e, o, f, e.newZSet)
-		weight := z.Weight()
-		z.Set.Add(f.Field, f.Score)
-		e.grown(f, z.Weight()-weight)
-		return z
-	case effect.Remove:
-		z := o.(*object.ZSet)
-		weight := z.Weight()
-		z.Set.Remove(f.Field)
-		e.grown(f, z.Weight()-weight)
-		return e.keepUnlessEmpty(z, z.Set.Len(), f)
-	case effect.RemoveSpan:
-		z := o.(*object.ZSet)
-		weight := z.Weight()
-		z.Set.RemoveSpan(f.Lo, f.Hi)
-		e.grown(f, z.Weight()-weight)
-		return e.keepUnlessEmpty(z, z.Set.Len(), f)
+	case effect.HashSet, effect.HashDelete, effect.Add, effect.Remove, effect.RemoveSpan, effect.Insert:
+		return e.applyElements(o, f)
 	case effect.ZSet:
-		return e.applyZSet(o, f)
+		return e.applyZSet(f)
 	case effect.AddHits:
 		return e.applyHits(o, f)
 	case effect.Rename:
@@ -175,7 +147,6 @@ func holding[T object.Object](e *Engine, o object.Object, f *effect.Effect, crea
 	return t
 }
 
-func (e *Engine) newHash(name []byte) *object.Hash { return object.NewHash(&e.hasher, name) }
 func (e *Engine) newZSet(name []byte) *object.ZSet { return object.NewZSet(&e.hasher, name) }
 
 // drop removes the object under the effect's key.
@@ -184,9 +155,16 @@ func (e *Engine) drop(o object.Object, f *effect.Effect) object.Object {
 	return nil
 }
 
-// keepUnlessEmpty drops a collection that has lost its last element.
-func (e *Engine) keepUnlessEmpty(o object.Object, size int, f *effect.Effect) object.Object {
-	if size == 0 {
+// applyElements changes the elements of a collection. One that has lost its last is dropped.
+func (e *Engine) applyElements(o object.Object, f *effect.Effect) object.Object {
+	if o == nil {
+		o = object.Create(&e.hasher, f)
+		e.shardOf(f.Key).insert(f.DB, f.Key.Hash, o)
+	}
+	weight := o.Weight()
+	left := object.Change(o, f)
+	e.grown(f, o.Weight()-weight)
+	if left == 0 {
 		return e.drop(o, f)
 	}
 	return o
@@ -234,13 +212,10 @@ func (e *Engine) applyRename(o object.Object, f *effect.Effect) object.Object {
 	return nil
 }
 
-func (e *Engine) applyZSet(o object.Object, f *effect.Effect) object.Object {
-	if o != nil {
-		e.drop(o, f)
-	}
+func (e *Engine) applyZSet(f *effect.Effect) object.Object {
 	z := e.newZSet(f.Key.Name)
 	z.Set = *f.Set
-	e.shardOf(f.Key).insert(f.DB, f.Key.Hash, z)
+	e.put(f.DB, f.Key, z)
 	return z
 }
 

@@ -29,11 +29,18 @@ var heldBy = map[object.Type][]effect.Effect{
 			Score: 1,
 		}, {Kind: effect.Add, Field: []byte("2"), Score: 2}, {Kind: effect.Add, Field: []byte("c"), Score: 3},
 	},
+	object.TypeList:  {inserts(object.TypeList)},
+	object.TypeSet:   {inserts(object.TypeSet)},
 	object.TypeToken: {{Kind: effect.Tokens, Tokens: limit.Tokens{Missing: 1}, ExpireAt: epoch}},
 	object.TypeFixed: {{Kind: effect.Count, Count: limit.Count{Used: 1}, ExpireAt: epoch}},
 	object.TypeCounter: {
 		{Kind: effect.Counter, Counts: limit.Counts{Start: epoch, Length: 1000, Current: 1}, ExpireAt: epoch},
 	},
+}
+
+// inserts returns an effect that inserts two elements at rank 0.
+func inserts(t object.Type) effect.Effect {
+	return effect.Effect{Kind: effect.Insert, Field: []byte(t), Value: []byte("\x01f\x02bc"), Hi: 2}
 }
 
 // engineWith returns an engine with two databases, and a key of a type in the first.
@@ -64,14 +71,7 @@ func requireRefused(t *testing.T, holds object.Type, f effect.Effect, words ...s
 
 // Every kind of effect is applied to every type, and to a missing key.
 func TestApplyRefusesOtherTypes(t *testing.T) {
-	anything := []object.Type{
-		object.TypeString,
-		object.TypeHash,
-		object.TypeZSet,
-		object.TypeToken,
-		object.TypeFixed,
-		object.TypeCounter,
-	}
+	anything := object.Types[:]
 	all := append([]object.Type{object.TypeNone}, anything...)
 	fits := map[effect.Kind][]object.Type{
 		effect.Delete:     all, // for a missing key, see Apply
@@ -81,8 +81,8 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 		effect.HashSet:    {object.TypeNone, object.TypeHash},
 		effect.HashDelete: {object.TypeHash},
 		effect.Add:        {object.TypeNone, object.TypeZSet},
-		effect.Remove:     {object.TypeZSet},
-		effect.RemoveSpan: {object.TypeZSet},
+		effect.Remove:     {object.TypeZSet, object.TypeSet},
+		effect.RemoveSpan: {object.TypeZSet, object.TypeList},
 		effect.AddHits:    {object.TypeNone, object.TypeZSet},
 		effect.Tokens:     {object.TypeNone, object.TypeToken},
 		effect.Count:      {object.TypeNone, object.TypeFixed},
@@ -100,6 +100,7 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 
 		effect.Counter: {object.TypeNone, object.TypeCounter},
 		effect.ZSet:    all,
+		effect.Insert:  {object.TypeNone, object.TypeList},
 	}
 	for _, kind := range effect.Kinds() {
 		require.NotEmpty(t, fits[kind], "kind %d", kind)
@@ -113,6 +114,9 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 			Counts: limit.Counts{Length: 1},
 		}
 		f.Key.Name, f.To.Name = []byte(held), []byte("other")
+		if kind == effect.Insert {
+			f.Field, f.Value, f.Hi = []byte("list"), inserts(object.TypeList).Value, 2
+		}
 		if kind == effect.ZSet {
 			f.Value = []byte("\x01m\x00\x00\x00\x00\x00\x00\xf0\x3f")
 		}

@@ -110,7 +110,7 @@
 //	algorithm_*.go  one limiter each: what its keys hold, what it decides and records
 //	limits.go       a call against one limit, or several at once, all or nothing
 //	policy*.go      named limits: how they change, and calls decided by several
-//	strings.go, bits.go, hashes.go, zsets.go, keys.go: the operations by family
+//	strings.go, bits.go, hashes.go, zsets.go, elements.go (lists, sets), keys.go: the operations
 //
 // These packages have no shards and no locks:
 //

@@ -42,16 +42,19 @@ func (tx *Tx) Restore(k Key, r *object.Restored) error {
 }
 
 func (tx *Tx) restore(k Key, r *object.Restored) (o object.Object) {
-	switch r.Type {
-	case object.TypeString:
+	if r.Type == object.TypeString {
 		return tx.apply(nil, &effect.Effect{Kind: effect.String, Key: k, Value: r.Text, ExpireAt: r.ExpireAt})
 	}
 	f := effect.Effect{Key: k, ExpireAt: r.ExpireAt}
 	if _, limiter := object.PutNumbers(&f, r.Type, r.Numbers); limiter {
 		return tx.apply(nil, &f)
 	}
-	for i := 0; i+1 < len(r.Pairs); i += 2 {
-		o = tx.apply(o, &effect.Effect{Kind: effect.HashSet, Key: k, Field: r.Pairs[i], Value: r.Pairs[i+1]})
+	if r.Type == object.TypeHash {
+		tx.HSet(k, r.Elements)
+		return tx.find(tx.db, k)
+	}
+	if len(r.Elements) > 0 {
+		return tx.Insert(k, r.Type, 0, r.Elements...)
 	}
 	for _, m := range r.Members {
 		o = tx.apply(o, &effect.Effect{Kind: effect.Add, Key: k, Field: m.Member, Score: kept(m.Score)})

@@ -15,10 +15,7 @@ func (tx *Tx) Hash(k Key) (object.HashView, error) {
 func (tx *Tx) hash(k Key) (object.Object, object.HashView, error) {
 	o := tx.lookup(k)
 	h, err := as[*object.Hash](o)
-	if h == nil {
-		return o, object.HashView{}, err
-	}
-	return o, h.View(), nil
+	return o, h.View(), err
 }
 
 // HSet sets fields, given as alternating fields and values, and returns how many fields are new. A
@@ -44,17 +41,8 @@ func (tx *Tx) HSet(k Key, pairs [][]byte) (added int, err error) {
 
 // HDel removes fields and returns how many of them existed. A hash without fields is deleted.
 func (tx *Tx) HDel(k Key, fields [][]byte) (removed int, err error) {
-	o, h, err := tx.hash(k)
-	if err != nil {
+	if _, err = tx.Hash(k); err != nil {
 		return 0, err
 	}
-	for _, field := range fields {
-		if _, exists := h.Get(field); !exists {
-			continue
-		}
-		o = tx.apply(o, &effect.Effect{Kind: effect.HashDelete, Key: k, Field: field})
-		h = object.HashIn(o)
-		removed++
-	}
-	return removed, nil
+	return tx.removeEach(k, effect.HashDelete, fields), nil
 }

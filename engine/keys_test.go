@@ -174,6 +174,8 @@ func TestCopiesAreIndependent(t *testing.T) {
 	grow := map[string]func(k Key){
 		"string": func(k Key) { b.tx.Append(k, []byte("more")) },
 		"hash":   func(k Key) { b.tx.HSet(k, [][]byte{fmt.Append(nil, b.tx.now), []byte("v")}) },
+		"list":   func(k Key) { b.tx.Insert(k, object.TypeList, 0, fmt.Append(nil, b.tx.now)) },
+		"set":    func(k Key) { b.tx.Insert(k, object.TypeSet, 0, fmt.Append(nil, b.tx.now)) },
 		"log":    func(k Key) { b.tx.Slide(k, rules, 200, nil) },
 		"bucket": func(k Key) { b.tx.Token(k, limit.Bucket{Capacity: 1000, Refill: 1, Period: 1000}, 2) },
 		"window": func(k Key) { b.tx.Fixed(k, limit.Fixed{Limit: 1000, Window: limit.Every(60_000)}, 2) },

@@ -29,6 +29,9 @@ func TestMemoryUsageMatchesHeap(t *testing.T) {
 		{"large hashes", 20, 5000, effect.HashSet, 10},
 		{"small sorted sets", 1000, 10, effect.Add, 10},
 		{"sorted sets of two hundred", 200, 200, effect.Add, 10},
+		{"small lists", 1000, 10, effect.Insert, 10},
+		{"large lists", 20, 5000, effect.Insert, 20},
+		{"lists of long elements", 100, 10, effect.Insert, 5000},
 		{"large sorted sets", 20, 5000, effect.Add, 50},
 		{"logs of one hit", 5000, 1, effect.AddHits, 0},
 		{"logs of ten hits", 2000, 10, effect.AddHits, 0},
@@ -48,6 +51,10 @@ func TestMemoryUsageMatchesHeap(t *testing.T) {
 			var o object.Object
 			for j := range test.elements {
 				b := element(j, test.length)
+				if test.kind == effect.Insert {
+					o = tx.Insert(keys[i], object.TypeList, j, b)
+					continue
+				}
 				o = tx.apply(o, &effect.Effect{Kind: test.kind, Key: keys[i], Field: b, Value: b, Score: float64(j),
 					Hits: effect.Hits{At: epoch + int64(j), N: 1}})
 			}

@@ -67,7 +67,7 @@ func (w *walk) some(family string, n int) (keys []Key) {
 	for range n {
 		from := family
 		if w.IntN(6) == 0 {
-			from = "shtfz"[w.IntN(5):][:1]
+			from = "shtfzqm"[w.IntN(7):][:1]
 		}
 		keys = append(keys, w.e.Key(fmt.Appendf(nil, "%s%d", from, w.IntN(4))))
 	}
@@ -77,7 +77,7 @@ func (w *walk) some(family string, n int) (keys []Key) {
 // any picks n keys of any families.
 func (w *walk) any(n int) (keys []Key) {
 	for range n {
-		keys = append(keys, w.some("shtfz"[w.IntN(5):][:1], 1)...)
+		keys = append(keys, w.some("shtfzqm"[w.IntN(7):][:1], 1)...)
 	}
 	return keys
 }
@@ -252,6 +252,10 @@ var walkCalls = map[string]func(w *walk) string{
 			for member, score := range c.ZSet.Members().All() {
 				list = append(list, string(member), score)
 			}
+			for e := range c.List.Range(0, c.List.Len()) {
+				list = append(list, string(e))
+			}
+			list = append(list, slices.Sorted(c.Set.All()))
 			return list
 		})
 	},
@@ -259,16 +263,21 @@ var walkCalls = map[string]func(w *walk) string{
 		r := &object.Restored{
 			Type: []object.Type{
 				object.TypeString, object.TypeHash, object.TypeZSet, object.TypeToken, object.TypeFixed,
-			}[w.IntN(5)],
+				object.TypeList, object.TypeSet,
+			}[w.IntN(7)],
 			Text: w.value(),
 			Idle: -1,
 			Uses: -1,
 		}
-		r.Pairs, r.Members = nil, nil
+		r.Elements, r.Members = nil, nil
 		switch r.Type {
 		case object.TypeHash:
 			for i := range 1 + w.IntN(4) {
-				r.Pairs = append(r.Pairs, fmt.Append(nil, i), w.value())
+				r.Elements = append(r.Elements, fmt.Append(nil, i), w.value())
+			}
+		case object.TypeList, object.TypeSet:
+			for i := range 1 + w.IntN(4) {
+				r.Elements = append(r.Elements, fmt.Append(nil, i))
 			}
 		case object.TypeZSet:
 			for i := range 1 + w.IntN(4) {
@@ -396,6 +405,57 @@ var walkCalls = map[string]func(w *walk) string{
 	"Idle": func(w *walk) string {
 		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Idle(k[0])) })
 	},
+	"Insert": func(w *walk) string {
+		if w.IntN(2) == 0 {
+			return w.write(w.some("m", 1), func(k []Key) []any {
+				if _, err := w.tx.Members(k[0]); err != nil {
+					return answer(err)
+				}
+				return answer(w.tx.Insert(k[0], object.TypeSet, 0, w.fields()...).Kind())
+			})
+		}
+		return w.write(w.some("q", 1), func(k []Key) []any {
+			l, err := w.tx.List(k[0])
+			if err != nil {
+				return answer(err)
+			}
+			return answer(w.tx.Insert(k[0], object.TypeList, w.IntN(l.Len()+1), w.value(), w.value()).Kind())
+		})
+	},
+	"List": func(w *walk) string {
+		return w.read(w.some("q", 1), func(k []Key) []any {
+			l, err := w.tx.List(k[0])
+			list := answer(err, l.Len())
+			for e := range l.Range(0, l.Len()) {
+				list = append(list, string(e))
+			}
+			return list
+		})
+	},
+	"Members": func(w *walk) string {
+		return w.read(w.some("m", 1), func(k []Key) []any {
+			s, err := w.tx.Members(k[0])
+			return answer(err, slices.Sorted(s.All()))
+		})
+	},
+	"SRem": func(w *walk) string {
+		return w.write(w.some("m", 1), func(k []Key) []any {
+			if s, err := w.tx.Members(k[0]); err != nil || s.Len() == 0 {
+				return answer(err)
+			}
+			return answer(w.tx.SRem(k[0], w.fields()...))
+		})
+	},
+	"RemoveSpan": func(w *walk) string {
+		return w.write(w.some("q", 1), func(k []Key) []any {
+			l, err := w.tx.List(k[0])
+			if err == nil && l.Len() > 0 {
+				lo := w.IntN(l.Len())
+				w.tx.RemoveSpan(k[0], lo, lo+w.IntN(l.Len()-lo+1))
+			}
+			return answer(err)
+		})
+	},
 	"Keys": func(w *walk) string {
 		return w.all(func() (list []any) {
 			for name, kind := range w.tx.Keys() {
@@ -505,7 +565,7 @@ var walkCalls = map[string]func(w *walk) string{
 		}
 		return w.write(
 			w.some("z", 1),
-			func(k []Key) []any { return answer(w.tx.ZAdd(k[0], ZAddIf(w.IntN(16)), members)) },
+			func(k []Key) []any { return answer(w.tx.ZAdd(k[0], zset.AddIf(w.IntN(16)), members)) },
 		)
 	},
 	"ZDiff": func(w *walk) string {
@@ -513,7 +573,7 @@ var walkCalls = map[string]func(w *walk) string{
 	},
 	"ZIncrBy": func(w *walk) string {
 		return w.write(w.some("z", 1), func(k []Key) []any {
-			return answer(w.tx.ZIncrBy(k[0], ZAddIf(w.IntN(16)), w.field(), float64(w.IntN(5)-2)))
+			return answer(w.tx.ZIncrBy(k[0], zset.AddIf(w.IntN(16)), w.field(), float64(w.IntN(5)-2)))
 		})
 	},
 	"ZInter": func(w *walk) string {

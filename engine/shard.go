@@ -2,7 +2,6 @@ package engine
 
 import (
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -44,8 +43,8 @@ type shard struct {
 
 	stats   counters
 	counts  counts
-	types   [len(types)]atomic.Int64 // keys of each type; changed under the lock, but read without
-	changes atomic.Int64             // changed under the lock, but read without
+	types   [len(object.Types)]atomic.Int64 // keys of each type; as stats
+	changes atomic.Int64                    // changed under the lock, but read without
 
 	discarded bool // memory.used does not contain this shard any more
 
@@ -57,7 +56,7 @@ type space struct {
 	keys    *dict.Dict[object.Object] // nil until it holds a key
 	expires int                       // how many of them have a deadline
 	weight  int64                     // bytes that the keys take
-	types   [len(types)]int           // how many of them are of each type
+	types   [len(object.Types)]int    // how many of them are of each type
 	// of the snapshot being taken; nil without one, or if the database was empty when it began
 	walk *spaceWalk
 }
@@ -141,19 +140,9 @@ func (sh *shard) setDeadline(db int, hash uint64, o object.Object, at int64) {
 	}
 }
 
-// types are all types of values.
-var types = [...]object.Type{
-	object.TypeString,
-	object.TypeHash,
-	object.TypeZSet,
-	object.TypeToken,
-	object.TypeFixed,
-	object.TypeCounter,
-}
-
 // countType adds n to the number of keys of an object's type.
 func (sh *shard) countType(s *space, o object.Object, n int) {
-	i := slices.Index(types[:], o.Kind())
+	i := o.Kind().Number()
 	s.types[i] += n
 	sh.types[i].Add(int64(n))
 }
@@ -167,9 +156,9 @@ type TypeCount struct {
 // Types returns the number of keys of all databases for each type. Expired keys count until they
 // are deleted. It takes no lock.
 func (e *Engine) Types() []TypeCount {
-	list := make([]TypeCount, len(types))
+	list := make([]TypeCount, len(object.Types))
 	for i := range list {
-		list[i].Type = types[i]
+		list[i].Type = object.Types[i]
 		for j := range e.shards {
 			list[i].Keys += e.shards[j].types[i].Load()
 		}

@@ -131,6 +131,12 @@ func contentOf(o object.Object) string {
 		for member, score := range o.Set.Ascend(0, o.Set.Len()) {
 			fmt.Fprintf(&b, "%q=%v ", member, score)
 		}
+	case *object.List:
+		for e := range o.Elements.All() {
+			fmt.Fprintf(&b, "%q ", e)
+		}
+	case *object.Set:
+		fmt.Fprintf(&b, "%q", slices.Sorted(o.View().All()))
 	case object.State:
 		fmt.Fprint(&b, o.Numbers())
 	default:
@@ -146,7 +152,7 @@ func requireSound(t testing.TB, e *Engine) {
 	t.Helper()
 	for i := range e.shards {
 		sh, weight := &e.shards[i], int64(0)
-		var kinds [len(types)]int64
+		var kinds [len(object.Types)]int64
 		for db := range sh.dbs {
 			if sh.dbs[db].keys == nil {
 				require.Zero(t, sh.dbs[db].expires)
@@ -157,7 +163,7 @@ func requireSound(t testing.TB, e *Engine) {
 			for o := range sh.dbs[db].keys.All() {
 				n++
 				weighs += object.Weigh(o)
-				kinds[slices.Index(types[:], o.Kind())]++
+				kinds[o.Kind().Number()]++
 				if o.Head().ExpireAt != 0 {
 					expires++
 				}
@@ -170,6 +176,11 @@ func requireSound(t testing.TB, e *Engine) {
 				case *object.ZSet:
 					require.NotZero(t, o.Set.Len(), "%q is empty", o.Name)
 					require.NoError(t, o.Set.Check())
+				case *object.List:
+					require.NotZero(t, o.Elements.Len(), "%q is empty", o.Name)
+					require.NoError(t, o.Elements.Check())
+				case *object.Set:
+					require.NotZero(t, o.View().Len(), "%q is empty", o.Name)
 				}
 			}
 			require.Equal(t, n, sh.dbs[db].size())
@@ -179,7 +190,7 @@ func requireSound(t testing.TB, e *Engine) {
 		}
 		require.Equal(t, weight, sh.weight.Load())
 		for kind, n := range kinds {
-			require.Equal(t, n, sh.types[kind].Load(), "keys of type %s", types[kind])
+			require.Equal(t, n, sh.types[kind].Load(), "keys of type %s", object.Types[kind])
 		}
 		require.Less(t, max(weight-sh.reported, sh.reported-weight), int64(reportGrain))
 	}

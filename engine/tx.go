@@ -42,6 +42,8 @@ type Tx struct {
 	budget int            // of All: how many hits in the future may still be skipped
 	check  check          // of Check
 
+	packed []byte // the elements of Insert
+
 	fetched int // a sum that makes the reads of Prefetch count as used
 
 	dryRun  bool // in DryRun

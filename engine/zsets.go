@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"slices"
 
 	"rlserver/engine/effect"
 	"rlserver/engine/object"
@@ -18,42 +19,20 @@ func (tx *Tx) ZSet(k Key) (zset.View, error) {
 func (tx *Tx) zset(k Key) (object.Object, zset.View, error) {
 	o := tx.lookup(k)
 	z, err := as[*object.ZSet](o)
-	if z == nil {
-		return o, zset.View{}, err
-	}
-	return o, zset.ViewOf(&z.Set), nil
-}
-
-// ZAddIf are conditions for ZAdd and ZIncrBy; all must hold.
-type ZAddIf uint8
-
-const (
-	ZAddNX ZAddIf = 1 << iota // there is no such member
-	ZAddXX                    // there is one
-	ZAddGT                    // if there is one, its score is less than the new one
-	ZAddLT                    // if there is one, its score is greater than the new one
-)
-
-// hold reports whether the conditions let a member, which has the old score if it exists, get a
-// score.
-func (c ZAddIf) hold(exists bool, old, score float64) bool {
-	if !exists {
-		return c&ZAddXX == 0
-	}
-	return !(c&ZAddNX != 0 || c&ZAddGT != 0 && score <= old || c&ZAddLT != 0 && score >= old)
+	return o, z.View(), err
 }
 
 // ZAdd sets the scores of those members for which the conditions hold, and returns how many were
 // added and how many existing scores changed. No score is NaN. A missing key is an empty sorted
 // set.
-func (tx *Tx) ZAdd(k Key, conditions ZAddIf, members []zset.Member) (added, changed int, err error) {
+func (tx *Tx) ZAdd(k Key, conditions zset.AddIf, members []zset.Member) (added, changed int, err error) {
 	o, z, err := tx.zset(k)
 	if err != nil {
 		return 0, 0, err
 	}
 	for _, m := range members {
 		old, exists := z.Score(m.Member)
-		if exists && old == m.Score || !conditions.hold(exists, old, m.Score) {
+		if exists && old == m.Score || !conditions.Hold(exists, old, m.Score) {
 			continue
 		}
 		o = tx.apply(o, &effect.Effect{Kind: effect.Add, Key: k, Field: m.Member, Score: kept(m.Score)})
@@ -77,7 +56,7 @@ func kept(score float64) float64 {
 
 // ZIncrBy adds to a member's score, which is 0 for a missing member, and returns the new score; ok
 // is false if the conditions do not hold. A sum of opposite infinities is ErrScoreNaN.
-func (tx *Tx) ZIncrBy(k Key, conditions ZAddIf, member []byte, by float64) (score float64, ok bool, err error) {
+func (tx *Tx) ZIncrBy(k Key, conditions zset.AddIf, member []byte, by float64) (score float64, ok bool, err error) {
 	o, z, err := tx.zset(k)
 	if err != nil {
 		return 0, false, err
@@ -87,7 +66,7 @@ func (tx *Tx) ZIncrBy(k Key, conditions ZAddIf, member []byte, by float64) (scor
 	if exists {
 		score += old
 	}
-	if !conditions.hold(exists, old, score) {
+	if !conditions.Hold(exists, old, score) {
 		return 0, false, nil
 	}
 	if math.IsNaN(score) {
@@ -101,18 +80,10 @@ func (tx *Tx) ZIncrBy(k Key, conditions ZAddIf, member []byte, by float64) (scor
 
 // ZRem removes members and returns how many existed. A sorted set without members is deleted.
 func (tx *Tx) ZRem(k Key, members [][]byte) (removed int, err error) {
-	o, z, err := tx.zset(k)
-	if err != nil {
+	if _, err = tx.ZSet(k); err != nil {
 		return 0, err
 	}
-	for _, m := range members {
-		if _, exists := z.Score(m); exists {
-			o = tx.apply(o, &effect.Effect{Kind: effect.Remove, Key: k, Field: m})
-			z = object.ZSetIn(o)
-			removed++
-		}
-	}
-	return removed, nil
+	return tx.removeEach(k, effect.Remove, members), nil
 }
 
 // ZPop removes up to n members from one end of the first non-empty sorted set among the keys. It
@@ -122,7 +93,7 @@ func (tx *Tx) ZPop(
 	keys []Key, n int64, fromGreatest bool, see func(from Key, popped zset.Members),
 ) (found bool, err error) {
 	for _, k := range keys {
-		o, z, err := tx.zset(k)
+		z, err := tx.ZSet(k)
 		if err != nil {
 			return false, err
 		}
@@ -134,9 +105,7 @@ func (tx *Tx) ZPop(
 			lo, hi = z.Len()-hi, z.Len()
 		}
 		see(k, z.Between(lo, hi, fromGreatest))
-		if lo < hi {
-			tx.apply(o, &effect.Effect{Kind: effect.RemoveSpan, Key: k, Lo: lo, Hi: hi})
-		}
+		tx.RemoveSpan(k, lo, hi)
 		return true, nil
 	}
 	return false, nil
@@ -175,22 +144,23 @@ func (tx *Tx) Prepare(m zset.Members) zset.Members {
 // ZRemRange removes the members of a range and returns how many there were. A sorted set without
 // members is deleted.
 func (tx *Tx) ZRemRange(k Key, r *zset.Range) (removed int, err error) {
-	o, z, err := tx.zset(k)
+	z, err := tx.ZSet(k)
 	if err != nil {
 		return 0, err
 	}
 	lo, hi := z.Span(r)
-	if lo < hi {
-		tx.apply(o, &effect.Effect{Kind: effect.RemoveSpan, Key: k, Lo: lo, Hi: hi})
-	}
+	tx.RemoveSpan(k, lo, hi)
 	return hi - lo, nil
 }
 
-// ZSets returns the sorted sets of several keys; a key may occur more than once.
+// ZSets returns the sorted sets of several keys as operands; a key may occur more than once. The
+// members of a set have the score 1.
 func (tx *Tx) ZSets(keys []Key) (sets []zset.View, err error) {
 	sets = make([]zset.View, len(keys))
 	for i, k := range keys {
-		if sets[i], err = tx.ZSet(k); err != nil {
+		if s, ok := tx.peek(k).(*object.Set); ok {
+			sets[i] = zset.Plain(&tx.e.hasher, slices.Collect(s.View().All()))
+		} else if sets[i], err = tx.ZSet(k); err != nil {
 			return nil, err
 		}
 	}

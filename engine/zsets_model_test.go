@@ -192,8 +192,10 @@ func (z *ztrace) score(i int) float64 {
 	}
 }
 
-func (z *ztrace) conditions() ZAddIf {
-	return [...]ZAddIf{0, 0, 0, ZAddNX, ZAddXX, ZAddGT, ZAddLT, ZAddXX | ZAddGT, ZAddXX | ZAddLT}[z.IntN(9)]
+func (z *ztrace) conditions() zset.AddIf {
+	return [...]zset.AddIf{
+		0, 0, 0, zset.IfNX, zset.IfXX, zset.IfGT, zset.IfLT, zset.IfXX | zset.IfGT, zset.IfXX | zset.IfLT,
+	}[z.IntN(9)]
 }
 
 func (z *ztrace) span(i int) *zset.Range {
@@ -210,16 +212,16 @@ func (z *ztrace) span(i int) *zset.Range {
 	return r
 }
 
-// allows is ZAddIf.hold as Redis' manual defines it.
-func allows(c ZAddIf, exists bool, old, score float64) bool {
+// allows is zset.AddIf.hold as Redis' manual defines it.
+func allows(c zset.AddIf, exists bool, old, score float64) bool {
 	switch {
 	case !exists:
-		return c&ZAddXX == 0
-	case c&ZAddNX != 0:
+		return c&zset.IfXX == 0
+	case c&zset.IfNX != 0:
 		return false
-	case c&ZAddGT != 0:
+	case c&zset.IfGT != 0:
 		return score > old
-	case c&ZAddLT != 0:
+	case c&zset.IfLT != 0:
 		return score < old
 	}
 	return true
@@ -255,7 +257,7 @@ func (z *ztrace) incrBy() {
 	old, exists := m.scores[string(member)]
 	sum := old + by
 	switch {
-	case math.IsNaN(sum) && conditions&ZAddNX == 0:
+	case math.IsNaN(sum) && conditions&zset.IfNX == 0:
 		require.ErrorIs(z, err, ErrScoreNaN)
 		return
 	case allows(conditions, exists, old, sum):

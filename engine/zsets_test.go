@@ -82,12 +82,12 @@ func TestUnchangedSortedSetHasNoEffect(t *testing.T) {
 				err := z.ZAdd(z.a, 0, zmembers("one", 1, "two", 2))
 			return err
 		},
-		"a zero of the other sign": func() error { _, _, err := z.ZAdd(z.a, ZAddNX, zmembers("one", 0)); return err },
-		"NX":                       func() error { _, _, err := z.ZAdd(z.a, ZAddNX, zmembers("one", 9)); return err },
-		"XX":                       func() error { _, _, err := z.ZAdd(z.b, ZAddXX, zmembers("one", 9)); return err },
-		"an increment by 0":        func() error { _, _, err := z.ZIncrBy(z.a, 0, []byte("one"), 0); return err },
-		"no such member":           func() error { _, err := z.ZRem(z.a, [][]byte{[]byte("none")}); return err },
-		"no such key":              func() error { _, err := z.ZRem(z.b, [][]byte{[]byte("one")}); return err },
+		"zero, other sign":  func() error { _, _, err := z.ZAdd(z.a, zset.IfNX, zmembers("one", 0)); return err },
+		"NX":                func() error { _, _, err := z.ZAdd(z.a, zset.IfNX, zmembers("one", 9)); return err },
+		"XX":                func() error { _, _, err := z.ZAdd(z.b, zset.IfXX, zmembers("one", 9)); return err },
+		"an increment by 0": func() error { _, _, err := z.ZIncrBy(z.a, 0, []byte("one"), 0); return err },
+		"no such member":    func() error { _, err := z.ZRem(z.a, [][]byte{[]byte("none")}); return err },
+		"no such key":       func() error { _, err := z.ZRem(z.b, [][]byte{[]byte("one")}); return err },
 		"an empty range": func() error {
 			_, err := z.ZRemRange(z.a, &zset.Range{Start: 7, Stop: 9})
 			return err
@@ -130,7 +130,7 @@ func TestSortedSetErrorsChangeNothing(t *testing.T) {
 	z.next()
 	_, _, err = z.ZIncrBy(z.a, 0, []byte("one"), math.Inf(-1))
 	require.ErrorIs(t, err, ErrScoreNaN)
-	_, ok, err := z.ZIncrBy(z.a, ZAddNX, []byte("one"), math.Inf(-1))
+	_, ok, err := z.ZIncrBy(z.a, zset.IfNX, []byte("one"), math.Inf(-1))
 	require.NoError(t, err, "NX is checked before the sum")
 	assert.False(t, ok)
 	assert.Empty(t, z.next())

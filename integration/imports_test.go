@@ -112,8 +112,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/resp/diagnostics", "rlserver/resp/commands/diagnose",
 			"rlserver/resp/executor",
 			"rlserver/resp/commands/hashes", "rlserver/resp/commands/keys",
-			"rlserver/resp/commands/limits",
-			"rlserver/resp/commands/server", "rlserver/resp/commands/str",
+			"rlserver/resp/commands/limits", "rlserver/resp/commands/lists",
+			"rlserver/resp/commands/server", "rlserver/resp/commands/sets", "rlserver/resp/commands/str",
 			"rlserver/resp/commands/users",
 			"rlserver/resp/commands/zsets", "rlserver/internal/stats",
 		},
@@ -228,6 +228,17 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/internal/stats",
 		},
 	},
+	"rlserver/resp/commands/lists": {
+		ours: []string{
+			"rlserver/engine", "rlserver/engine/object", "rlserver/internal/list", "rlserver/resp/command",
+			"rlserver/resp/wire",
+		},
+	},
+	"rlserver/resp/commands/sets": {
+		ours: []string{
+			"rlserver/engine", "rlserver/engine/object", "rlserver/resp/command", "rlserver/resp/wire",
+		},
+	},
 	"rlserver/resp/commands/server": {
 		ours: []string{
 			"rlserver/internal/acl", "rlserver/cluster/overview", "rlserver/engine",
@@ -271,18 +282,19 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/engine/denials", "rlserver/engine/effect", "rlserver/engine/eviction",
 			"rlserver/engine/limit",
 			"rlserver/engine/object", "rlserver/engine/rule", "rlserver/internal/bitmap",
-			"rlserver/internal/dict", "rlserver/zset",
+			"rlserver/internal/dict", "rlserver/internal/list", "rlserver/zset",
 			"rlserver/internal/stats",
 		},
 	},
 	"rlserver/engine/object": {
 		ours: []string{
 			"rlserver/engine/effect", "rlserver/engine/eviction", "rlserver/engine/limit",
-			"rlserver/internal/bitmap", "rlserver/internal/dict", "rlserver/internal/largecopy",
-			"rlserver/zset",
+			"rlserver/internal/bitmap", "rlserver/internal/dict", "rlserver/internal/grammar",
+			"rlserver/internal/largecopy", "rlserver/internal/list", "rlserver/zset",
 		},
 	},
 	"rlserver/internal/largecopy": {},
+	"rlserver/internal/list":      {},
 	"rlserver/engine/effect": {
 		ours: []string{
 			"rlserver/engine/limit", "rlserver/internal/largecopy", "rlserver/zset",

@@ -62,7 +62,11 @@ func callsOfAllKinds() [][]effect.Effect {
 		return effect.Effect{Kind: effect.String, DB: db, Key: key(name), Value: []byte(value)}
 	}
 	return [][]effect.Effect{
-		{text(0, "text", "Hello, world")},
+		{
+			text(0, "text", "Hello, world"),
+			{Kind: effect.Insert, Key: key("list"), Field: []byte("list"), Value: []byte("\x01a\x00\x02bc"), Hi: 3},
+			{Kind: effect.Insert, Key: key("members"), Field: []byte("set"), Value: []byte("\x01a\x021 "), Hi: 2},
+		},
 		{
 			{Kind: effect.Splice, Key: key("text"), Lo: 7, Value: []byte("limits")},
 			{Kind: effect.Splice, Key: key("spliced"), Lo: 3, Value: []byte("x")},

@@ -28,6 +28,7 @@ func TestRestoreAfterDump(t *testing.T) {
 		{"RL.TOKEN", "token", "10", "1", "1s", "COST", "3"}, {"RL.FIXED", "fixed", "10", "1h", "COST", "4"},
 		{"RL.SLIDE", "slide", "10", "1m", "COST", "5"},
 		{"SET", "string", "a\x00b"}, {"HSET", "hash", "f", "1", "g", ""},
+		{"RPUSH", "list", "a", "", "a", "12"}, {"SADD", "set", "1", "a\x00"},
 	} {
 		client.sendWords(call...)
 	}
@@ -49,6 +50,7 @@ func TestRestoreAfterDump(t *testing.T) {
 			"COST",
 			"0",
 		}, "string": {"GET", "string"}, "hash": {"HGETALL", "hash"},
+		"list": {"LRANGE", "list", "0", "-1"}, "set": {"SMEMBERS", "set"},
 	}
 	for name, question := range ask {
 		before, kind, ttl := client.sendWords(
@@ -68,7 +70,7 @@ func TestRestoreAfterDump(t *testing.T) {
 
 func TestRestoreRefusesUnknownTypes(t *testing.T) {
 	client := startServer(t, config.Defaults{}).dial()
-	for kind, name := range map[byte]string{1: "list", 2: "set", 15: "stream"} {
+	for kind, name := range map[byte]string{7: "module's value", 15: "stream"} {
 		payload := string(rdb.AppendFooter([]byte{kind, 1, 1, 'a'}))
 		assert.Equal(
 			t,

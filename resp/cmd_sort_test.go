@@ -10,22 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/resp/command"
-	"rlserver/resp/commands/keys"
 	"rlserver/resp/config"
 )
-
-func TestSortRefusesStore(t *testing.T) {
-	client := startServer(t, config.Defaults{}).dial()
-	ask := func(line string) any {
-		fmt.Fprint(client, line+"\r\n")
-		return readValue(t, client.r)
-	}
-	ask("ZADD z 1 a")
-	assert.Equal(t, strings.TrimPrefix(string(keys.ErrSortStore), "-"), ask("SORT z ALPHA STORE d"))
-	assert.Equal(t, "ERR syntax error", ask("SORT z STORE d FOO"))
-	assert.Equal(t, int64(0), ask("EXISTS d"))
-	assert.Equal(t, int64(1), ask("EXISTS z"))
-}
 
 // SORT with BY or GET patterns reads keys that are not known before the call, so it locks all
 // shards, also in a transaction.

@@ -23,6 +23,8 @@ func TestEveryCommandIsDeclaredCompletely(t *testing.T) {
 		"string",
 		"bitmap",
 		"hash",
+		"list",
+		"set",
 		"sorted-set",
 		"connection",
 		"server",

@@ -107,7 +107,7 @@ func Whole(set *Set) Members { return Members{set: set, hi: set.Len(), fresh: tr
 func Operands(sets []View, weights []float64) []Weighted {
 	operands := make([]Weighted, len(sets))
 	for i, z := range sets {
-		operands[i] = Weighted{Set: z.set, Weight: 1}
+		operands[i] = Weighted{Set: z.operand(), Weight: 1}
 		if weights != nil {
 			operands[i].Weight = weights[i]
 		}
@@ -119,7 +119,7 @@ func Operands(sets []View, weights []float64) []Weighted {
 func Sets(sets []View) []*Set {
 	operands := make([]*Set, len(sets))
 	for i, z := range sets {
-		operands[i] = z.set
+		operands[i] = z.operand()
 	}
 	return operands
 }

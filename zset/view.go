@@ -1,16 +1,54 @@
 package zset
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+
+	"rlserver/internal/dict"
+)
 
 // View is a read-only view of the sorted set of a key. The zero value is an empty set, that of a
 // missing key. A view and the members that it returns are valid until the set's next change.
-type View struct{ set *Set }
+type View struct {
+	set   *Set
+	plain *plain // instead of set
+}
+
+// plain is a set without scores, as an operand.
+type plain struct {
+	hash    *dict.Hasher
+	members []string
+}
 
 // ViewOf returns a view of a set.
-func ViewOf(set *Set) View { return View{set} }
+func ViewOf(set *Set) View { return View{set: set} }
+
+// Plain returns a view of different members, whose scores are 1, as an operand of unions,
+// intersections and differences. The sorted set is only made when they are computed. The view stays
+// valid.
+func Plain(h *dict.Hasher, members []string) View { return View{plain: &plain{h, members}} }
+
+// IsPlain reports whether the sorted set has yet to be made.
+func (z View) IsPlain() bool { return z.plain != nil }
+
+// operand returns the sorted set, nil if it is empty.
+func (z View) operand() *Set {
+	if z.plain == nil {
+		return z.set
+	}
+	slices.Sort(z.plain.members)
+	set := New(z.plain.hash)
+	for _, m := range z.plain.members {
+		set.Add([]byte(m), 1)
+	}
+	return set
+}
 
 // Len returns the number of members.
 func (z View) Len() int {
+	if z.plain != nil {
+		return len(z.plain.members)
+	}
 	if z.set == nil {
 		return 0
 	}
@@ -129,7 +167,7 @@ func (z View) Keep() View {
 	if z.set == nil {
 		return z
 	}
-	return View{z.set.Clone()}
+	return View{set: z.set.Clone()}
 }
 
 // Members returns all members, from the lowest score on.

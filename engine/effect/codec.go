@@ -60,6 +60,7 @@ var kindFields = [...]Fields{
 
 	Counter: known | HasCounter | HasExpireAt,
 	ZSet:    known | HasValue,
+	Insert:  known | HasField | HasValue | HasLo | HasHi,
 }
 
 // Fields returns the fields of a kind; none for an unknown one.

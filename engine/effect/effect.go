@@ -24,10 +24,10 @@ const (
 	HashSet    Kind = 5 // Field, Value: the hash has this field
 	HashDelete Kind = 6 // Field: removed from the hash; an empty hash is gone
 	Add        Kind = 7 // Field, Score: the sorted set has this member with this score
-	Remove     Kind = 8 // Field: removed from the sorted set; an empty set is gone
+	Remove     Kind = 8 // Field: removed from the sorted set or set; an empty one is gone
 
-	// RemoveSpan has Lo and Hi: the members of rank Lo up to but not including Hi are gone.
-	// An empty set is gone.
+	// RemoveSpan has Lo and Hi: the members of a sorted set, or the elements of a list, of rank
+	// Lo up to but not including Hi are gone. An empty one is gone.
 	RemoveSpan Kind = 9
 	// AddHits has Lo, Hits and ExpireAt: the log's first Lo members are removed, the hits are
 	// added, the deadline is set.
@@ -64,7 +64,12 @@ const (
 
 	Counter Kind = 23 // Counts, ExpireAt: the state of a sliding window counter
 
-	nextKind = Counter + 1 // one more than the last
+	// Insert has Field, Value, Lo and Hi: a collection of the type that Field names has the
+	// elements that AppendElement has encoded in Value, from rank Lo up to but not including Hi.
+	// A type without ranks uses Hi-Lo, their number.
+	Insert Kind = 24
+
+	nextKind = Insert + 1 // one more than the last
 )
 
 var names = [nextKind]string{
@@ -74,7 +79,7 @@ var names = [nextKind]string{
 	AddHits: "hits", Tokens: "tokens", Count: "count",
 	Rename: "rename", Copy: "copy", Move: "move", Flush: "flush", Swap: "swap",
 	Policy: "policy", PolicyDelete: "policy-delete",
-	Bucket: "bucket", Window: "window", Counter: "counter", ZSet: "zset",
+	Bucket: "bucket", Window: "window", Counter: "counter", ZSet: "zset", Insert: "insert",
 }
 
 // String returns the kind's name.
@@ -128,7 +133,7 @@ func (f *Effect) Size() int64 {
 	switch f.Kind {
 	case AddHits:
 		return f.Hits.N + int64(f.Lo)
-	case RemoveSpan:
+	case RemoveSpan, Insert:
 		return int64(f.Hi - f.Lo)
 	case ZSet:
 		return int64(f.Set.Len())

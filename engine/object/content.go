@@ -2,6 +2,7 @@ package object
 
 import (
 	"rlserver/engine/effect"
+	"rlserver/internal/list"
 	"rlserver/zset"
 )
 
@@ -10,17 +11,20 @@ type Content struct {
 	Type    Type
 	Text    []byte    // of a string: stays valid
 	Hash    HashView  // valid until the key's next change or the Tx's end
+	Set     SetView   // as Hash
+	List    list.View // stays valid, for one goroutine
 	ZSet    zset.View // stays valid, for one goroutine
 	Numbers [4]int64  // of a limiter without a log
 }
 
 // Restored is the value that RESTORE stores under a key.
 type Restored struct {
-	Type    Type
-	Text    []byte        // of a string
-	Pairs   [][]byte      // of a hash: alternating fields, all different, and values
-	Members []zset.Member // of a sorted set: all different
-	Numbers [4]int64      // of a limiter without a log, as Content has them
+	Type Type
+	Text []byte // of a string
+	// of a list; of a set: all different; of a hash: alternating fields, all different, and values
+	Elements [][]byte
+	Members  []zset.Member // of a sorted set: all different
+	Numbers  [4]int64      // of a limiter without a log, as Content has them
 
 	Weight   int64 // bytes in memory, roughly
 	ExpireAt int64 // Unix ms; 0: never
@@ -34,8 +38,8 @@ func (r *Restored) Valid() bool {
 	switch r.Type {
 	case TypeString:
 		return true
-	case TypeHash:
-		return len(r.Pairs) > 0
+	case TypeHash, TypeList, TypeSet:
+		return len(r.Elements) > 0
 	case TypeZSet:
 		return len(r.Members) > 0
 	}
@@ -49,7 +53,8 @@ func (r *Restored) Valid() bool {
 type Packing struct {
 	HashEntries, HashValue int64 // fields, and bytes of the longest field or value
 	ZSetEntries, ZSetValue int64 // members, and bytes of the longest
+	SetInts                int64 // members of a set of integers
 }
 
 // DefaultPacking has the defaults of Redis.
-var DefaultPacking = Packing{HashEntries: 512, HashValue: 64, ZSetEntries: 128, ZSetValue: 64}
+var DefaultPacking = Packing{HashEntries: 512, HashValue: 64, ZSetEntries: 128, ZSetValue: 64, SetInts: 512}

@@ -17,6 +17,8 @@ type Digest [sha1.Size]byte
 // Redis' numbers of its types. Other types are identified by their names.
 const (
 	digestString = 0
+	digestList   = 1
+	digestSet    = 2
 	digestZSet   = 3
 	digestHash   = 4
 )

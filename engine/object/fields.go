@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"slices"
+	"unsafe"
 
 	"rlserver/internal/dict"
 )
@@ -127,6 +128,14 @@ func (h *Fields) Remove(field []byte) {
 		h.tags = slices.Delete(h.tags, i, i+1)
 		h.few = slices.Delete(h.few, i, i+1)
 	}
+}
+
+// weight returns how many bytes the fields take in memory besides their struct.
+func (h *Fields) weight() int64 {
+	if h.Many != nil {
+		return int64(h.Len()*fieldWeight + h.text)
+	}
+	return int64(cap(h.few)*int(unsafe.Sizeof(pair{})) + h.text)
 }
 
 // All yields the fields and their values.

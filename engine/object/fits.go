@@ -26,9 +26,11 @@ func Fits(f *effect.Effect, o Object) bool {
 	case effect.Add:
 		return MissingOr[*ZSet](o) && !math.IsNaN(f.Score)
 	case effect.Remove:
-		return is[*ZSet](o)
+		return is[*ZSet](o) || is[*Set](o)
 	case effect.RemoveSpan:
-		return is[*ZSet](o) && 0 <= f.Lo && f.Lo < f.Hi && f.Hi <= o.(*ZSet).Set.Len()
+		return 0 <= f.Lo && f.Lo < f.Hi && f.Hi <= ranks(o)
+	case effect.Insert:
+		return fitsInsert(f, o)
 	case effect.AddHits:
 		z, _ := o.(*ZSet)
 		return MissingOr[*ZSet](o) && f.Lo >= 0 && (f.Lo == 0 || z != nil && f.Lo <= z.Set.Len()) &&
@@ -37,6 +39,24 @@ func Fits(f *effect.Effect, o Object) bool {
 	}
 	ok, _ := fitsState(f, o)
 	return ok
+}
+
+// ranks returns how many elements with a rank an object has.
+func ranks(o Object) int {
+	switch o := o.(type) {
+	case *ZSet:
+		return o.Set.Len()
+	case *List:
+		return o.Elements.Len()
+	}
+	return 0
+}
+
+func fitsInsert(f *effect.Effect, o Object) bool {
+	n, ok := effect.CountElements(f.Value)
+	_, known := inserted[Type(f.Field)]
+	return ok && known && n > 0 && f.Hi-f.Lo == n && 0 <= f.Lo && f.Lo <= ranks(o) &&
+		(o == nil || o.Kind() == Type(f.Field))
 }
 
 // fitsState reports whether an effect can set the state of a limiter; nil is a missing key. ok is

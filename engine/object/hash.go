@@ -41,8 +41,22 @@ func (o *Hash) digest(d *Digest) {
 	}
 }
 
-// View returns a view of the hash.
-func (o *Hash) View() HashView { return HashView{&o.Fields} }
+func (o *Hash) change(f *effect.Effect) (left int) {
+	if f.Kind == effect.HashSet {
+		o.Fields.Set(f.Field, f.Value)
+	} else {
+		o.Fields.Remove(f.Field)
+	}
+	return o.Fields.Len()
+}
+
+// View returns a view of the hash; a nil Hash is empty.
+func (o *Hash) View() HashView {
+	if o == nil {
+		return HashView{}
+	}
+	return HashView{&o.Fields}
+}
 
 func (o *Hash) Encoding(p Packing) string {
 	if int64(o.Fields.Len()) > p.HashEntries {
@@ -57,11 +71,7 @@ func (o *Hash) Encoding(p Packing) string {
 }
 
 func (o *Hash) Weight() int64 {
-	table := cap(o.Fields.few) * int(unsafe.Sizeof(pair{}))
-	if o.Fields.Many != nil {
-		table = o.Fields.Len() * fieldWeight
-	}
-	return int64(unsafe.Sizeof(*o)) + int64(table+o.Fields.text)
+	return int64(unsafe.Sizeof(*o)) + o.Fields.weight()
 }
 
 func (*Hash) Kind() Type { return TypeHash }
@@ -72,7 +82,13 @@ func (o *Hash) Clone(name string) Object {
 
 func (o *Hash) save(b *Batch, f effect.Effect) (whole bool) {
 	if o.Fields.Len() > SmallCount {
-		b.postpone(newLargeHash(f, o.ExpireAt, &o.Fields))
+		b.postpone(newLarge(f, o.ExpireAt, &o.Fields, func(b *Batch, f effect.Effect, pairs []pair) (n int) {
+			for n < len(pairs) && !b.Full() {
+				b.putField(f, pairs[n].field, pairs[n].value)
+				n++
+			}
+			return n
+		}))
 		return false
 	}
 	for field, value := range o.Fields.All() {

@@ -10,16 +10,6 @@ import (
 // Type is the type of a key's value, as the TYPE command returns it.
 type Type string
 
-// The types of Redis. Each limiter without a log has one of its own, see State.
-const (
-	TypeNone   Type = "none" // no such key
-	TypeString Type = "string"
-	TypeHash   Type = "hash"
-	TypeZSet   Type = "zset"
-)
-
-func (t Type) String() string { return string(t) }
-
 // Object is the value of a key, together with the key's name and deadline: one allocation for a
 // limiter. Each type is its own struct. Everything that all types need is a method here, so that a
 // new type without weight, save, content, digest or encoding does not compile.

@@ -1,6 +1,7 @@
 package object
 
 import (
+	"iter"
 	"slices"
 
 	"rlserver/engine/effect"
@@ -78,6 +79,22 @@ func (b *Batch) putMember(f effect.Effect, member []byte, score float64) {
 	b.Put(f)
 }
 
+// putElements adds elements of a type, from a rank on, until the batch is full, and returns
+// how many.
+func (b *Batch) putElements(f effect.Effect, t Type, rank int, elements iter.Seq[[]byte]) (n int) {
+	start := len(b.Text)
+	for e := range elements {
+		b.Text = effect.AppendElement(b.Text, e)
+		if n++; b.Weight+len(b.Text)-start >= StepBytes {
+			break
+		}
+	}
+	f.Kind, f.Field, f.Value = effect.Insert, BytesOf(string(t)), b.Text[start:len(b.Text):len(b.Text)]
+	f.Lo, f.Hi = rank, rank+n
+	b.Put(f)
+	return n
+}
+
 func (b *Batch) putExpire(f effect.Effect, at int64) {
 	if at != 0 {
 		f.Kind, f.ExpireAt = effect.Expire, at
@@ -133,19 +150,31 @@ type Large struct {
 	of       effect.Effect // each effect is a copy of this one
 	expireAt int64
 
-	set  *zset.Set // a clone
-	rank int       // of the next member
-
-	pairs  []pair  // the next fields
-	frozen *frozen // the walk that returns more fields
+	next func(b *Batch, f effect.Effect) (more bool) // adds the next elements
+	// the walk that returns them; nil: there is none
+	frozen *frozen
 }
 
-// newLargeHash preserves a hash as it is: a copy of up to SmallHash pairs, or a walk through the
-// table.
-func newLargeHash(of effect.Effect, expireAt int64, h *Fields) *Large {
-	l := &Large{of: of, expireAt: expireAt, pairs: slices.Clone(h.few)}
+// newLarge preserves the fields of a hash or set as they are: a copy of up to SmallHash pairs, or a
+// walk through the table. put adds the first of the pairs to a batch, and returns how many.
+func newLarge(
+	of effect.Effect, expireAt int64, h *Fields, put func(*Batch, effect.Effect, []pair) int,
+) *Large {
+	l, pairs := &Large{of: of, expireAt: expireAt}, slices.Clone(h.few)
 	if h.Many != nil {
 		l.frozen = h.Many.freeze()
+	}
+	l.next = func(b *Batch, f effect.Effect) (more bool) {
+		for !b.Full() {
+			if len(pairs) == 0 && l.frozen != nil {
+				pairs = l.frozen.next()
+			}
+			if len(pairs) == 0 {
+				return false
+			}
+			pairs = pairs[put(b, f, pairs):]
+		}
+		return true
 	}
 	return l
 }
@@ -153,43 +182,14 @@ func newLargeHash(of effect.Effect, expireAt int64, h *Fields) *Large {
 // Part adds the next elements, and the deadline after the last, as one group, and reports whether
 // there are more.
 func (l *Large) Part(b *Batch) (more bool) {
-	if l.set != nil {
-		more = l.members(b)
-	} else {
-		more = l.fields(b)
-	}
-	if !more {
+	if more = l.next(b, l.of); !more {
 		b.putExpire(l.of, l.expireAt)
 	}
 	b.End()
 	return more
 }
 
-func (l *Large) members(b *Batch) (more bool) {
-	for member, score := range l.set.Ascend(l.rank, l.set.Len()) {
-		if b.Full() {
-			return true
-		}
-		b.putMember(l.of, member, score)
-		l.rank++
-	}
-	return false
-}
-
-func (l *Large) fields(b *Batch) (more bool) {
-	for ; !b.Full(); l.pairs = l.pairs[1:] {
-		if len(l.pairs) == 0 && l.frozen != nil {
-			l.pairs = l.frozen.next()
-		}
-		if len(l.pairs) == 0 {
-			return false
-		}
-		b.putField(l.of, l.pairs[0].field, l.pairs[0].value)
-	}
-	return true
-}
-
-// Close ends the walk through a hash.
+// Close ends the walk through a hash or set.
 func (l *Large) Close() {
 	if l.frozen != nil {
 		l.frozen.close()

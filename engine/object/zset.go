@@ -22,6 +22,14 @@ func NewZSet(h *dict.Hasher, name []byte) *ZSet {
 	return o
 }
 
+// View returns a view of the sorted set; a nil ZSet is empty.
+func (o *ZSet) View() zset.View {
+	if o == nil {
+		return zset.View{}
+	}
+	return zset.ViewOf(&o.Set)
+}
+
 // ZSetIn returns a view of an object that is a sorted set, otherwise an empty one.
 func ZSetIn(o Object) zset.View {
 	if z, ok := o.(*ZSet); ok {
@@ -31,6 +39,18 @@ func ZSetIn(o Object) zset.View {
 }
 
 func (o *ZSet) Content(c *Content) { c.ZSet = zset.ViewOf(o.Set.Clone()) }
+
+func (o *ZSet) change(f *effect.Effect) (left int) {
+	switch f.Kind {
+	case effect.Add:
+		o.Set.Add(f.Field, f.Score)
+	case effect.Remove:
+		o.Set.Remove(f.Field)
+	default:
+		o.Set.RemoveSpan(f.Lo, f.Hi)
+	}
+	return o.Set.Len()
+}
 
 func (o *ZSet) digest(d *Digest) {
 	d.MixNumber(digestZSet)
@@ -63,7 +83,17 @@ func (o *ZSet) Clone(name string) Object {
 
 func (o *ZSet) save(b *Batch, f effect.Effect) (whole bool) {
 	if !small(&o.Set) {
-		b.postpone(&Large{of: f, expireAt: o.ExpireAt, set: o.Set.Clone()})
+		set, rank := o.Set.Clone(), 0
+		b.postpone(&Large{of: f, expireAt: o.ExpireAt, next: func(b *Batch, f effect.Effect) (more bool) {
+			for member, score := range set.Ascend(rank, set.Len()) {
+				if b.Full() {
+					return true
+				}
+				b.putMember(f, member, score)
+				rank++
+			}
+			return false
+		}})
 		return false
 	}
 	for member, score := range o.Set.Ascend(0, o.Set.Len()) {

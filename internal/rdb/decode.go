@@ -18,7 +18,7 @@ const (
 	encodedLZF   = 0xc3
 )
 
-// placeSize is how many bytes Decode counts for an element of a list of fields, values or members.
+// placeSize is how many bytes Decode counts for an element of a list of elements or members.
 const placeSize = 48
 
 // maxScore is the length from which on Redis does not read a score that is text.
@@ -27,7 +27,7 @@ const maxScore = 128
 // Payload is a payload that has been checked, and whose value can be made.
 type Payload struct {
 	Size     int64 // about how many bytes the value and the payload it refers to take
-	Elements int   // fields or members
+	Elements int   // fields, members or elements
 	decoder  decoder
 	bytes    []byte
 }
@@ -57,7 +57,7 @@ func Check(payload []byte, limit int64) (*Payload, error) {
 	}
 	p := &Payload{bytes: payload, decoder: decoder{limit: limit, checking: true}}
 	d := &p.decoder
-	if d.run(payload); d.err == nil && d.count > 1 && d.repeats(payload) {
+	if v := d.run(payload); d.err == nil && v.Kind != List && d.count > 1 && d.repeats(payload) {
 		d.fail(ErrFormat)
 	}
 	d.seen = nil
@@ -165,10 +165,22 @@ func (d *decoder) value(kind byte) (v Value) {
 	switch kind {
 	case typeString:
 		return Value{Kind: String, Text: d.text()}
+	case typeList:
+		return d.elements(List, d.length())
+	case typeSet:
+		return d.elements(Set, d.length())
 	case typeHash:
 		return d.hash(d.length())
 	case typeZSet, typeZSet2:
 		return d.sortedSet(d.length(), kind == typeZSet2)
+	case typeZiplists, typeListpacks:
+		return d.runs(d.length(), kind == typeListpacks)
+	case typeSetInts:
+		return d.packed(Set, (*packed).integers)
+	case typeSetListpack:
+		return d.packed(Set, (*packed).listpack)
+	case typeListZiplist:
+		return d.packed(List, (*packed).ziplist)
 	case typeHashZipmap:
 		return d.packed(Hash, (*packed).zipmap)
 	case typeHashZiplist:
@@ -361,12 +373,60 @@ func (d *decoder) deflated() (b []byte, size int) {
 func (d *decoder) hash(count uint64) Value {
 	v := Value{Kind: Hash}
 	if !d.checking {
-		v.Pairs = make([][]byte, 0, 2*d.expected)
+		v.Elements = make([][]byte, 0, 2*d.expected)
 	}
 	for ; count > 0 && d.spend(2*placeSize); count-- {
 		if name, value := d.name(), d.text(); !d.checking {
-			v.Pairs = append(v.Pairs, name, value)
+			v.Elements = append(v.Elements, name, value)
 		}
+	}
+	d.end()
+	return v
+}
+
+// elements reads count elements of a list, or members of a set.
+func (d *decoder) elements(kind Kind, count uint64) Value {
+	v := Value{Kind: kind}
+	if !d.checking {
+		v.Elements = make([][]byte, 0, d.expected)
+	}
+	for ; count > 0 && d.spend(placeSize); count-- {
+		if e := d.name(); !d.checking {
+			v.Elements = append(v.Elements, e)
+		}
+	}
+	d.end()
+	return v
+}
+
+// The kinds of runs of a list.
+const (
+	runPlain  = 1 // an element
+	runPacked = 2 // a listpack
+)
+
+// runs reads a list of count runs: listpacks and single elements, or ziplists.
+func (d *decoder) runs(count uint64, listpacks bool) Value {
+	v := Value{Kind: List}
+	if !d.checking {
+		v.Elements = make([][]byte, 0, d.expected)
+	}
+	for ; count > 0 && d.spend(placeSize); count-- {
+		unpack := (*packed).ziplist
+		if listpacks {
+			switch d.length() {
+			case runPlain:
+				if e := d.name(); !d.checking {
+					v.Elements = append(v.Elements, e)
+				}
+				continue
+			case runPacked:
+				unpack = (*packed).listpack
+			default:
+				d.fail(ErrFormat)
+			}
+		}
+		d.unpack(&v, unpack)
 	}
 	d.end()
 	return v

@@ -13,20 +13,27 @@
 //
 //	type   value                                                             written
 //	0      string                                                            yes
+//	1      length · string…                                   list           yes
+//	2      length · string…                                   set            yes
 //	3      length · (string · score as text)…                 sorted set
 //	4      length · (string · string)…                        hash           yes
 //	5      length · (string · score, 8 bytes)…                sorted set     yes
 //	9      string that holds a zipmap                         hash
+//	10     string that holds a ziplist                        list
+//	11     string that holds a set of integers                set
 //	12     string that holds a ziplist                        sorted set
 //	13     string that holds a ziplist                        hash
+//	14     length · string that holds a ziplist…              list
 //	16     string that holds a listpack                       hash
 //	17     string that holds a listpack                       sorted set
+//	18     length · (1 · string | 2 · listpack)…              list
+//	20     string that holds a listpack                       set
 //	200    missing · fraction · since · earned                  rl.token       yes
 //	201    start · length · used · 0                            rl.fixed       yes
 //
 // Types from 200 on are this server's own, and never renumbered. Redis refuses them as bad data.
-// Their numbers are zigzag varints. The other types of Redis are lists, sets, streams and modules;
-// the error for one names it.
+// Their numbers are zigzag varints. The other types of Redis are streams and modules; the error for
+// one names it.
 //
 //	length  00nnnnnn                          string  length · bytes
 //	        01nnnnnn nnnnnnnn                         11000000 · integer of 1 byte
@@ -42,6 +49,7 @@
 //	          entry: head · bytes · length of both, from the end on, 7 bits a byte
 //	ziplist   size 4 · tail 4 · count 2 · entry… · ff
 //	          entry: length of the entry before · head · bytes
+//	integers  width 4 · count 4 · (integer of width bytes)…
 //	zipmap    count 1 · (length · bytes · length · unused 1 · bytes · unused)… · ff
 //
 // # Untrusted payloads

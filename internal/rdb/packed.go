@@ -8,32 +8,56 @@ import (
 
 const packedEnd = 0xff
 
-// packed is a cursor over a hash or a sorted set that is packed in a string.
+// packed is a cursor over a collection that is packed in a string.
 type packed struct {
 	*decoder
 	src     *source
-	v       Value
+	v       *Value
 	entries int
+	endless bool // the form has no packedEnd
 }
 
-// packed reads a hash or a sorted set that is packed in a string.
+// packed reads a collection that is packed in a string.
 func (d *decoder) packed(kind Kind, unpack func(*packed)) Value {
-	p := packed{decoder: d, src: &d.src, v: Value{Kind: kind}}
+	v := Value{Kind: kind}
 	switch {
 	case d.checking:
-		d.open()
+	case kind == SortedSet:
+		v.Members = make([]Member, 0, d.expected)
 	case kind == Hash:
-		p.src, p.v.Pairs = &source{plain: d.make()}, make([][]byte, 0, 2*d.expected)
+		v.Elements = make([][]byte, 0, 2*d.expected)
 	default:
-		p.src, p.v.Members = &source{plain: d.make()}, make([]Member, 0, d.expected)
+		v.Elements = make([][]byte, 0, d.expected)
+	}
+	d.unpack(&v, unpack)
+	d.end()
+	return v
+}
+
+// unpack adds the content of a string to a value.
+func (d *decoder) unpack(v *Value, unpack func(*packed)) {
+	p := packed{decoder: d, src: &d.src, v: v}
+	if d.checking {
+		d.open()
+	} else {
+		p.src = &source{plain: d.make()}
 	}
 	unpack(&p)
-	if last := p.src.next(1); p.entries%2 != 0 || last == nil || last[0] != packedEnd || !p.src.close() {
+	if !p.endless {
+		if last := p.src.next(1); last == nil || last[0] != packedEnd {
+			d.fail(ErrFormat)
+		}
+	}
+	if p.paired() && p.entries%2 != 0 || !p.src.close() {
 		d.fail(ErrFormat)
 	}
-	d.end()
-	return p.v
 }
+
+// paired reports whether names and other entries alternate.
+func (p *packed) paired() bool { return p.v.Kind == Hash || p.v.Kind == SortedSet }
+
+// isName reports whether the next entry is counted: a name, or an element.
+func (p *packed) isName() bool { return !p.paired() || p.entries%2 == 0 }
 
 // more reports whether another entry follows.
 func (p *packed) more() bool { return p.err == nil && p.src.left() > 1 }
@@ -60,7 +84,7 @@ func (p *packed) one() int {
 
 // text reads an entry of n bytes.
 func (p *packed) text(n int) {
-	switch isName := p.entries%2 == 0; {
+	switch isName := p.isName(); {
 	case p.err != nil || n < 0 || n >= p.src.left():
 		p.fail(ErrFormat)
 	case isName && p.checking:
@@ -88,9 +112,9 @@ func (p *packed) number(n int64) {
 	}
 }
 
-// entry takes an entry: a name, or after it its value or score.
+// entry takes an entry: an element, or a name, or after it its value or score.
 func (p *packed) entry(text []byte) {
-	isName := p.entries%2 == 0
+	isName := p.isName()
 	p.entries++
 	switch {
 	case !p.spend(placeSize):
@@ -101,9 +125,9 @@ func (p *packed) entry(text []byte) {
 		p.v.Members = append(p.v.Members, Member{Name: text})
 	case isName:
 		p.count++
-		p.v.Pairs = append(p.v.Pairs, text)
+		p.v.Elements = append(p.v.Elements, text)
 	case p.v.Kind == Hash && !p.checking:
-		p.v.Pairs = append(p.v.Pairs, text)
+		p.v.Elements = append(p.v.Elements, text)
 	case p.v.Kind == SortedSet:
 		p.scored(text)
 	}
@@ -272,4 +296,26 @@ func (p *packed) zipmapLength() int {
 		p.fail(ErrFormat)
 	}
 	return length
+}
+
+// integers reads a set of integers.
+func (p *packed) integers() {
+	p.endless = true
+	header := p.src.next(4 + 4)
+	if p.err != nil || header == nil {
+		p.fail(ErrFormat)
+		return
+	}
+	width, count := int(binary.LittleEndian.Uint32(header)), int(binary.LittleEndian.Uint32(header[4:]))
+	if width != 2 && width != 4 && width != 8 || p.src.left() != width*count {
+		p.fail(ErrFormat)
+		return
+	}
+	for ; p.err == nil && count > 0; count-- {
+		if b := p.src.next(width); b != nil {
+			p.number(signed(b))
+		} else {
+			p.fail(ErrFormat)
+		}
+	}
 }

@@ -17,18 +17,20 @@ const (
 	String Kind = iota + 1
 	Hash
 	SortedSet
+	List
+	Set
 	Limiter // a limiter whose state is a few numbers
 )
 
 // Value is the decoded content of a payload.
 type Value struct {
-	Kind    Kind
-	Text    []byte   // String
-	Pairs   [][]byte // Hash: fields and values, alternating
-	Members []Member // SortedSet
-	Type    string   // Limiter: its type, as TYPE returns it
-	Numbers Numbers  // Limiter: its state
-	Size    int64    // about how many bytes the value and the payload it refers to take
+	Kind     Kind
+	Text     []byte   // String
+	Elements [][]byte // List, Set; Hash: fields and values, alternating
+	Members  []Member // SortedSet
+	Type     string   // Limiter: its type, as TYPE returns it
+	Numbers  Numbers  // Limiter: its state
+	Size     int64    // about how many bytes the value and the payload it refers to take
 }
 
 // Numbers are the state of a limiter.
@@ -60,24 +62,30 @@ const (
 // type in foreign names it.
 const (
 	typeString       = 0
+	typeList         = 1
+	typeSet          = 2
 	typeZSet         = 3
 	typeHash         = 4
 	typeZSet2        = 5
 	typeHashZipmap   = 9
+	typeListZiplist  = 10
+	typeSetInts      = 11
 	typeZSetZiplist  = 12
 	typeHashZiplist  = 13
+	typeZiplists     = 14
 	typeHashListpack = 16
 	typeZSetListpack = 17
+	typeListpacks    = 18
+	typeSetListpack  = 20  // of Redis 7.2 and later
 	typeLimiter      = 200 // the first of limiters, the others after it
 )
 
 const fieldDeadlines ForeignError = "hash with deadlines of fields"
 
 var foreign = map[byte]ForeignError{
-	1: "list", 10: "list", 14: "list", 18: "list", 2: "set", 11: "set",
 	6: "module's value", 7: "module's value", 15: "stream", 19: "stream",
 	// of Redis 7.2 and later, and Valkey
-	20: "set", 21: "stream", 22: fieldDeadlines, 24: fieldDeadlines, 25: fieldDeadlines,
+	21: "stream", 22: fieldDeadlines, 24: fieldDeadlines, 25: fieldDeadlines,
 }
 
 // jones is the polynomial of Redis' checksum, with its bits in reverse order.
@@ -101,13 +109,23 @@ func AppendHash(b []byte, fields int) []byte {
 	return appendLength(append(b, typeHash), uint64(fields))
 }
 
+// AppendList begins a list with a number of elements. The caller appends each with AppendText.
+func AppendList(b []byte, elements int) []byte {
+	return appendLength(append(b, typeList), uint64(elements))
+}
+
+// AppendSet begins a set with a number of members. The caller appends each with AppendText.
+func AppendSet(b []byte, members int) []byte {
+	return appendLength(append(b, typeSet), uint64(members))
+}
+
 // AppendSortedSet begins a sorted set with a number of members. The caller appends each with
 // AppendMember.
 func AppendSortedSet(b []byte, members int) []byte {
 	return appendLength(append(b, typeZSet2), uint64(members))
 }
 
-// AppendText appends a field of a hash, or its value.
+// AppendText appends an element of a list or set, or a field of a hash or its value.
 func AppendText[T string | []byte](b []byte, text T) []byte { return appendText(b, text) }
 
 // AppendMember appends a member of a sorted set.

@@ -65,9 +65,18 @@ func content(v Value) []string {
 	case String:
 		return []string{"string", quoted(v.Text)}
 	case Hash:
-		for i := 0; i < len(v.Pairs); i += 2 {
-			pairs = append(pairs, [2]string{string(v.Pairs[i]), string(v.Pairs[i+1])})
+		for i := 0; i < len(v.Elements); i += 2 {
+			pairs = append(pairs, [2]string{string(v.Elements[i]), string(v.Elements[i+1])})
 		}
+	case List, Set:
+		list := []string{map[Kind]string{List: "list", Set: "set"}[v.Kind]}
+		for _, e := range v.Elements {
+			list = append(list, quoted(e))
+		}
+		if v.Kind == Set {
+			slices.Sort(list[1:])
+		}
+		return list
 	case SortedSet:
 		kind = "zset"
 		for _, m := range v.Members {
@@ -87,7 +96,7 @@ func TestDecodeReadsWhatRedisWrites(t *testing.T) {
 	for _, r := range allRecorded(t) {
 		t.Run(r.Name, func(t *testing.T) {
 			v, err := Decode(r.bytes(t), math.MaxInt64)
-			if kind := r.Content[0]; kind == "list" || kind == "set" || kind == "stream" {
+			if kind := r.Content[0]; kind == "stream" {
 				assert.Equal(t, ForeignError(kind), err)
 				return
 			}
@@ -119,8 +128,16 @@ func encode(v Value) []byte {
 	case String:
 		b = AppendString(b, v.Text)
 	case Hash:
-		b = AppendHash(b, len(v.Pairs)/2)
-		for _, text := range v.Pairs {
+		b = AppendHash(b, len(v.Elements)/2)
+		for _, text := range v.Elements {
+			b = AppendText(b, text)
+		}
+	case List, Set:
+		b = AppendList(b, len(v.Elements))
+		if v.Kind == Set {
+			b = AppendSet(nil, len(v.Elements))
+		}
+		for _, text := range v.Elements {
 			b = AppendText(b, text)
 		}
 	case SortedSet:
@@ -215,6 +232,14 @@ func TestDecodeRefusesInvalidPayloads(t *testing.T) {
 		{"a ziplist with a wrong tail",
 			sealed("\x0d\x0f\x0f\x00\x00\x00\x0b\x00\x00\x00\x02\x00\x00\xf1\x02\xf2\xff"), ErrFormat},
 		{"a zipmap that ends early", sealed("\x09\x04\x01\x01a\xff"), ErrFormat},
+		{"a set of nothing", sealed("\x02\x00"), ErrFormat},
+		{"a list of nothing", sealed("\x12\x00"), ErrFormat},
+		{"a member twice", sealed("\x02\x02\x01a\x01a"), ErrFormat},
+		{"a list of unknown runs", sealed("\x12\x01\x03\x01a"), ErrFormat},
+		{"integers of 3 bytes", sealed("\x0b\x0b\x03\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00"), ErrFormat},
+		{"integers that are cut off", sealed("\x0b\x09\x02\x00\x00\x00\x01\x00\x00\x00\x01"), ErrFormat},
+		{"an integer twice",
+			sealed("\x0b\x0c\x02\x00\x00\x00\x02\x00\x00\x00\x01\x00\x01\x00"), ErrFormat},
 		{"a module", sealed("\x07"), ForeignError("module's value")},
 		{"numbers that are cut off", sealed("\xc8\x02\x02"), ErrFormat},
 	} {
@@ -224,6 +249,9 @@ func TestDecodeRefusesInvalidPayloads(t *testing.T) {
 	v, err := Decode(listpack(typeHashListpack, "\x81a\x02\x01\x01", 2), math.MaxInt64)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"hash", "a", "1"}, content(v))
+	v, err = Decode(listpack(typeSetListpack, "\x81a\x02\x01\x01", 2), math.MaxInt64)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"set", "1", "a"}, content(v))
 }
 
 // However small a payload is, Decode allocates no more memory than allowed.
@@ -250,7 +278,7 @@ func TestDecodeKeepsItsMemoryLimit(t *testing.T) {
 	assert.Equal(t, ErrTooLarge, err)
 	v, err = Decode(many, 32<<20)
 	require.NoError(t, err)
-	assert.Len(t, v.Pairs, 100_000)
+	assert.Len(t, v.Elements, 100_000)
 }
 
 // FuzzDecode gives Decode bodies with a valid checksum, as an attacker can. Refused ones are cheap.

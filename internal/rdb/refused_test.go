@@ -126,7 +126,7 @@ func TestNamesThatOccurTwiceAreFound(t *testing.T) {
 	}
 	v, err := Decode(AppendFooter(AppendText(AppendText(AppendHash(nil, 1), ""), "")), math.MaxInt64)
 	require.NoError(t, err)
-	assert.Equal(t, [][]byte{{}, {}}, v.Pairs)
+	assert.Equal(t, [][]byte{{}, {}}, v.Elements)
 }
 
 // A valid value is read when it inflates to much more than its payload, and when it has more names
@@ -143,7 +143,7 @@ func TestLargeValuesAreRead(t *testing.T) {
 	v, err := Decode(AppendFooter(append(appendLength([]byte{typeHashListpack}, uint64(len(listpack))), listpack...)),
 		math.MaxInt64)
 	require.NoError(t, err)
-	assert.Len(t, v.Pairs, 2*many)
+	assert.Len(t, v.Elements, 2*many)
 
 	members := AppendSortedSet(nil, 2)
 	for _, c := range []byte{'a', 'b'} {

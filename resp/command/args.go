@@ -76,6 +76,16 @@ func (a *Args) IntegerOr(err engine.Error) int64 {
 	return n
 }
 
+// Rest takes all remaining arguments.
+func (a *Args) Rest() [][]byte {
+	if a.Err != nil {
+		return nil
+	}
+	all := a.List
+	a.List = nil
+	return all
+}
+
 // Float takes a floating point number that is not NaN.
 func (a *Args) Float() float64 { return a.FloatOr(engine.ErrNotFloat) }
 

@@ -55,6 +55,8 @@ var manual = []struct{ group, title, text string }{
 	{"string", "Strings", ""},
 	{"bitmap", "Bits of strings", bitsText},
 	{"hash", "Hashes", ""},
+	{"list", "Lists", ""},
+	{"set", "Sets", ""},
 	{"sorted-set", "Sorted sets", ""},
 	{"generic", "Keys of any type", keysText},
 	{"connection", "Connections", ""},

@@ -73,8 +73,8 @@ type Element struct {
 	Score       float64
 }
 
-// Elements replies to HSCAN and ZSCAN with the elements that match, after the lock of the key is
-// released.
+// Elements replies to HSCAN, ZSCAN and SSCAN with the elements that match, after the lock of the
+// key is released. write writes what follows the name; nil: nothing.
 func (c *Call) Elements(o ScanOptions, next uint64, found []Element, write func(*wire.Reply, Element)) error {
 	c.Postpone(func(c *Call) error {
 		mark, n := c.Reply.BeginArray(), 0
@@ -82,7 +82,7 @@ func (c *Call) Elements(o ScanOptions, next uint64, found []Element, write func(
 			if o.Match([]byte(e.Name)) {
 				c.Reply.BulkString(e.Name)
 				n++
-				if !o.noValues {
+				if write != nil && !o.noValues {
 					write(&c.Reply, e)
 					n++
 				}

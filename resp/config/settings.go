@@ -133,6 +133,7 @@ type Settings struct {
 	// Sizes up to which Redis packs collections. Only OBJECT ENCODING uses them.
 	hashEntries, hashValue atomic.Int64
 	zsetEntries, zsetValue atomic.Int64
+	setInts                atomic.Int64
 
 	maxMemory     atomic.Int64 // bytes
 	clientsShare  atomic.Int64 // a MemoryShare
@@ -191,6 +192,7 @@ func NewSettings(d Defaults) *Settings {
 	s.hashEntries.Store(object.DefaultPacking.HashEntries)
 	s.hashValue.Store(object.DefaultPacking.HashValue)
 	s.zsetEntries.Store(object.DefaultPacking.ZSetEntries)
+	s.setInts.Store(object.DefaultPacking.SetInts)
 	s.zsetValue.Store(object.DefaultPacking.ZSetValue)
 	s.appendFsync.Store(position(fsyncPolicies, d.AppendFsync))
 	s.rewritePercentage.Store(int64(d.RewritePercentage))
@@ -228,6 +230,7 @@ func (s *Settings) Packing() object.Packing {
 	return object.Packing{
 		HashEntries: s.hashEntries.Load(), HashValue: s.hashValue.Load(),
 		ZSetEntries: s.zsetEntries.Load(), ZSetValue: s.zsetValue.Load(),
+		SetInts: s.setInts.Load(),
 	}
 }
 

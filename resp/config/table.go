@@ -325,6 +325,9 @@ var Parameters = []Parameter{
 	{Name: "hash-max-listpack-value", Alias: "hash-max-ziplist-value", Group: groupCompatibility, Form: "SIZE",
 		Default: "64", Help: "Maximum length of its fields and values for that, 64 bytes by default.", Example: "64",
 		Value: memory(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.hashValue })},
+	{Name: "set-max-intset-entries", Group: groupCompatibility, Form: "N", Default: "512",
+		Help:  "Maximum number of integers for which OBJECT ENCODING of a set is intset, 512 by default.",
+		Value: integer(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.setInts })},
 	{Name: "zset-max-listpack-entries", Alias: "zset-max-ziplist-entries", Group: groupCompatibility, Form: "N",
 		Default: "128", Help: "Maximum number of members for which OBJECT ENCODING of a sorted set is listpack, 128 " +
 			"by " +

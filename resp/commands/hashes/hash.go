@@ -257,7 +257,7 @@ func hmset(c *command.Call) error {
 }
 
 func setFields(c *command.Call) (added int, err error) {
-	k, pairs := c.Args.Key(), parseRest(&c.Args)
+	k, pairs := c.Args.Key(), c.Args.Rest()
 	if len(pairs)%2 != 0 {
 		return 0, c.WrongArity()
 	}
@@ -267,19 +267,9 @@ func setFields(c *command.Call) (added int, err error) {
 	return c.Tx.HSet(k, pairs)
 }
 
-// parseRest parses all remaining arguments.
-func parseRest(a *command.Args) [][]byte {
-	if a.Err != nil {
-		return nil
-	}
-	all := a.List
-	a.List = nil
-	return all
-}
-
 // hsetnx handles HSETNX key field value.
 func hsetnx(c *command.Call) error {
-	k, pair := c.Args.Key(), parseRest(&c.Args)
+	k, pair := c.Args.Key(), c.Args.Rest()
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -359,7 +349,7 @@ func hstrlen(c *command.Call) error {
 
 // hmget handles HMGET key field [field ...].
 func hmget(c *command.Call) error {
-	k, fields := c.Args.Key(), parseRest(&c.Args)
+	k, fields := c.Args.Key(), c.Args.Rest()
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -456,7 +446,7 @@ func hlen(c *command.Call) error {
 
 // hdel handles HDEL key field [field ...].
 func hdel(c *command.Call) error {
-	k, fields := c.Args.Key(), parseRest(&c.Args)
+	k, fields := c.Args.Key(), c.Args.Rest()
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -483,7 +473,7 @@ func hgetdel(c *command.Call) error {
 	if n := c.Args.Positive(errFieldCount); c.Args.Err == nil && n != int64(c.Args.Left()) {
 		c.Args.Fail(errFieldsMismatch)
 	}
-	fields := parseRest(&c.Args)
+	fields := c.Args.Rest()
 	if err := c.Args.End(); err != nil {
 		return err
 	}

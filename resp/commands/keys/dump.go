@@ -57,7 +57,7 @@ const (
 	errBadData     = engine.Error("ERR Bad data format")
 )
 
-// dump handles DUMP key. A large value is encoded after the lock is released, except a hash.
+// dump handles DUMP key. A large value is encoded after the lock is released, except a hash or set.
 func dump(c *command.Call) error {
 	content, ok := c.Tx.Content(c.Args.Key())
 	if !ok {
@@ -71,17 +71,27 @@ func dump(c *command.Call) error {
 		for field, value := range content.Hash.All() {
 			b = rdb.AppendText(rdb.AppendText(b, field), value)
 		}
+	case object.TypeSet:
+		b = rdb.AppendSet(b, content.Set.Len())
+		for member := range content.Set.All() {
+			b = rdb.AppendText(b, member)
+		}
 	}
 	c.Postpone(func(c *command.Call) error {
 		switch content.Type {
 		case object.TypeString:
 			b = rdb.AppendString(b, content.Text)
+		case object.TypeList:
+			b = rdb.AppendList(b, content.List.Len())
+			for e := range content.List.Range(0, content.List.Len()) {
+				b = rdb.AppendText(b, e)
+			}
 		case object.TypeZSet:
 			b = rdb.AppendSortedSet(b, content.ZSet.Len())
 			for member, score := range content.ZSet.Members().All() {
 				b = rdb.AppendMember(b, member, score)
 			}
-		case object.TypeHash: // encoded already
+		case object.TypeHash, object.TypeSet: // encoded already
 		default:
 			b = rdb.AppendLimiter(b, content.Type.String(), content.Numbers)
 		}
@@ -145,12 +155,16 @@ func refusal(err error) error {
 }
 
 func restored(v *rdb.Value) *object.Restored {
-	r := &object.Restored{Text: v.Text, Pairs: v.Pairs}
+	r := &object.Restored{Text: v.Text, Elements: v.Elements}
 	switch v.Kind {
 	case rdb.String:
 		r.Type = object.TypeString
 	case rdb.Hash:
 		r.Type = object.TypeHash
+	case rdb.List:
+		r.Type = object.TypeList
+	case rdb.Set:
+		r.Type = object.TypeSet
 	case rdb.SortedSet:
 		r.Type = object.TypeZSet
 		r.Members = make([]zset.Member, len(v.Members))

@@ -3,9 +3,11 @@ package keys
 import (
 	"bytes"
 	"cmp"
+	"iter"
 	"slices"
 
 	"rlserver/engine"
+	"rlserver/engine/object"
 	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
@@ -56,10 +58,6 @@ func init() {
 }
 
 const (
-	ErrSortStore = engine.Error(
-		"ERR SORT with STORE creates a list, and this server has no lists: without STORE the reply has the " +
-			"elements",
-	)
 	errByDenied   = engine.Error("ERR BY option of SORT denied due to insufficient ACL permissions.")
 	errGetDenied  = engine.Error("ERR GET option of SORT denied due to insufficient ACL permissions.")
 	errSortScores = engine.Error("ERR One or more scores can't be converted into double")
@@ -68,13 +66,13 @@ const (
 // sorting holds the options of SORT, and the elements that it sorts.
 type sorting struct {
 	by       *pattern // nil: by the elements themselves
-	unsorted bool     // in the order of the set
+	unsorted bool     // in the order of the list or sorted set
 	get      []pattern
 	alpha    bool
 	desc     bool
 	offset   int64
-	count    int64 // negative: all
-	store    bool
+	count    int64  // negative: all
+	store    []byte // the key for the result; nil: it is the reply
 
 	list  []sortable
 	found [][]byte // for each element of list, the result of each get; nil: missing
@@ -121,39 +119,79 @@ func sortSet(c *command.Call, stores bool) error {
 	if err := c.Args.Err; err != nil {
 		return err
 	}
-	if q.store {
-		return ErrSortStore
-	}
-	set, err := c.Tx.ZSet(k)
+	n, elements, err := q.source(c, k)
 	if err != nil {
 		return err
 	}
 
-	if set.Len() > command.LongWork {
+	if n > command.LongWork {
 		c.TakesLong()
 	}
-	start, end := q.bounds(int64(set.Len()))
+	start, end := q.bounds(int64(n))
 	if q.unsorted {
-		members := set.Range(&zset.Range{Start: start, Stop: end - 1, Reverse: q.desc})
-		if start == end {
-			members = zset.Members{}
-		}
-		start, end = 0, int64(members.Len())
-		q.gather(c, members)
+		q.gather(c, int(end-start), elements(int(start), int(end)))
+		start, end = 0, end-start
 	} else {
-		q.gather(c, set.Range(&zset.Range{Stop: -1}))
+		q.gather(c, n, elements(0, n))
 		if err := q.weigh(c); err != nil {
 			return err
 		}
 	}
+	if q.store != nil {
+		q.sort()
+		storeSorted(c, &q, start, end)
+		return nil
+	}
 	c.Postpone(func(c *command.Call) error {
-		if !q.unsorted {
-			slices.SortFunc(q.list, q.compare)
-		}
+		q.sort()
 		writeSorted(&c.Reply, &q, start, end)
 		return nil
 	})
 	return nil
+}
+
+// source returns how many elements a key has, and yields those of a range of ranks.
+func (q *sorting) source(c *command.Call, k engine.Key) (
+	n int, elements func(lo, hi int) iter.Seq[[]byte], err error,
+) {
+	switch c.Tx.Type(k) {
+	case object.TypeList:
+		l, err := c.Tx.List(k)
+		if n = l.Len(); q.unsorted && q.desc {
+			return n, func(lo, hi int) iter.Seq[[]byte] { return l.Backward(n-hi, n-lo) }, err
+		}
+		return n, l.Range, err
+	case object.TypeSet:
+		s, err := c.Tx.Members(k)
+		if q.unsorted && q.store != nil { // as in Redis, what is stored does not depend on chance
+			q.unsorted, q.alpha, q.by = false, true, nil
+		}
+		return s.Len(), s.Range, err
+	}
+	set, err := c.Tx.ZSet(k)
+	return set.Len(), func(lo, hi int) iter.Seq[[]byte] {
+		members := zset.Members{}
+		if lo < hi {
+			members = set.Range(&zset.Range{Start: int64(lo), Stop: int64(hi) - 1, Reverse: q.unsorted && q.desc})
+		}
+		return names(members.All())
+	}, err
+}
+
+func names(members iter.Seq2[[]byte, float64]) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for member := range members {
+			if !yield(member) {
+				return
+			}
+		}
+	}
+}
+
+func (q *sorting) sort() {
+	if !q.unsorted {
+		slices.SortFunc(q.list, q.compare)
+	}
 }
 
 // parseSorting parses the options. BY and GET read keys that are not in the call: the user must be
@@ -173,8 +211,7 @@ func parseSorting(c *command.Call, stores bool) (q sorting) {
 		case left >= 2 && a.Word("LIMIT"):
 			q.offset, q.count = a.Integer(), a.Integer()
 		case stores && left >= 1 && a.Word("STORE"):
-			q.store = true
-			a.Next()
+			q.store = a.Next()
 		case left >= 1 && a.Word("BY"):
 			p := newPattern(a.Next())
 			if q.by = &p; p.star && !c.MayReadAnyKey() {
@@ -202,12 +239,12 @@ func (q *sorting) bounds(n int64) (start, end int64) {
 	return start, end
 }
 
-// gather collects the members and the values that GET finds for them.
-func (q *sorting) gather(c *command.Call, members zset.Members) {
-	q.list = make([]sortable, 0, members.Len())
-	q.found = make([][]byte, 0, members.Len()*len(q.get))
-	for member := range members.All() {
-		element := q.text.keep(member)
+// gather collects n elements and the values that GET finds for them.
+func (q *sorting) gather(c *command.Call, n int, elements iter.Seq[[]byte]) {
+	q.list = make([]sortable, 0, n)
+	q.found = make([][]byte, 0, n*len(q.get))
+	for e := range elements {
+		element := q.text.keep(e)
 		q.list = append(q.list, sortable{element: element, index: len(q.list)})
 		for i := range q.get {
 			value := element
@@ -286,6 +323,29 @@ func writeSorted(r *wire.Reply, q *sorting, start, end int64) {
 			r.BulkOrNull(value, value != nil)
 		}
 	}
+}
+
+// storeSorted stores what writeSorted would reply as a list, and replies with its length. What GET
+// has not found is an empty element.
+func storeSorted(c *command.Call, q *sorting, start, end int64) {
+	list := q.found[:0]
+	each := len(q.get)
+	if each == 0 {
+		for _, e := range q.list[start:end] {
+			list = append(list, e.element)
+		}
+	} else {
+		list = make([][]byte, 0, int(end-start)*each)
+		for _, e := range q.list[start:end] {
+			list = append(list, q.found[e.index*each:][:each]...)
+		}
+	}
+	k := c.Env.Engine.Key(q.store)
+	c.Tx.Delete(k)
+	if len(list) > 0 {
+		c.Tx.Insert(k, object.TypeList, 0, list...)
+	}
+	c.Reply.Count(len(list))
 }
 
 // pattern names a key for each element: the first * is replaced by the element, and -> is followed

@@ -219,7 +219,7 @@ func parseOperation(c *command.Call, known operationOptions) (a operation) {
 		case known.withScores && c.Args.Word("WITHSCORES"):
 			a.withScores = true
 		case known.limit && c.Args.Left() > 1 && c.Args.Word("LIMIT"):
-			a.limit = parseIntegerFrom(&c.Args, 0, errNegativeLimit)
+			a.limit = c.Args.IntegerFrom(0, errNegativeLimit)
 		default:
 			c.Args.Fail(engine.ErrSyntax)
 		}
@@ -237,6 +237,9 @@ func (w operationOptions) long(sets []zset.View) bool {
 	}
 	walk, one := 0, sets[0].Len()
 	for _, z := range sets {
+		if z.IsPlain() && z.Len() > command.LongWork {
+			return true
+		}
 		walk += z.Len()
 		if w.smallest {
 			one = min(one, z.Len())
@@ -262,7 +265,7 @@ func operands(c *command.Call) ([]engine.Key, []zset.View) {
 	if n < 1 {
 		c.Args.Fail(engine.Error("ERR at least 1 input key is needed for '" + c.Command.FullName() + "' command"))
 	}
-	keys := parseCountedKeys(&c.Args, n, 0)
+	keys := c.Args.CountedKeys(n, 0)
 	if c.Args.Err != nil {
 		return nil, nil
 	}

@@ -1,9 +1,6 @@
 package zsets
 
 import (
-	"math"
-	"math/big"
-
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
@@ -55,11 +52,6 @@ func init() {
 	)
 }
 
-const (
-	errTimeoutFloat    = engine.Error("ERR timeout is not a float or out of range")
-	errTimeoutNegative = engine.Error("ERR timeout is negative")
-)
-
 // zpopper pops members for a call: their number, from which end, and the form of the reply.
 type zpopper struct {
 	n        int64
@@ -88,8 +80,8 @@ func (p zpopper) Pop(tx *engine.Tx, keys []engine.Key, r *wire.Reply) (found boo
 
 // bzpop handles BZPOPMIN and BZPOPMAX key [key ...] timeout.
 func bzpop(c *command.Call, greatest bool) error {
-	keys := parseCountedKeys(&c.Args, int64(c.Args.Left()-1), 1)
-	wait := parseTimeout(&c.Args)
+	keys := c.Args.CountedKeys(int64(c.Args.Left()-1), 1)
+	wait := c.Args.Timeout()
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -103,7 +95,7 @@ func bzmpop(c *command.Call) error {
 	if err := c.Args.End(); err != nil {
 		return err
 	}
-	wait := parseTimeout(&timeout)
+	wait := timeout.Timeout()
 	if timeout.Err != nil {
 		return timeout.Err
 	}
@@ -124,36 +116,16 @@ func popOrWait(c *command.Call, keys []engine.Key, wait int64, p zpopper) error 
 	return command.ErrWait
 }
 
-// parseTimeout parses a timeout in decimal seconds, and returns it in ms, rounded up; command.Never
-// for 0, which is no timeout. As in Redis, one that overflows is an error that says negative.
-func parseTimeout(a *command.Args) (ms int64) {
-	seconds := a.LongDoubleIn(a.Next(), nil, errTimeoutFloat)
-	if a.Err != nil {
-		return 0
-	}
-	ms, accuracy := seconds.Mul(seconds, big.NewFloat(1000)).Int64()
-	switch {
-	case ms < 0 || ms == math.MaxInt64 && accuracy == big.Below:
-		a.Fail(errTimeoutNegative)
-	case accuracy == big.Below:
-		ms++
-	}
-	if ms == 0 {
-		return command.Never
-	}
-	return ms
-}
-
 // parsePops parses the arguments that ZMPOP and BZMPOP share: numkeys key [key ...] MIN | MAX
 // [COUNT count].
 func parsePops(a *command.Args) (keys []engine.Key, p zpopper) {
-	keys = parseCountedKeys(a, parseIntegerFrom(a, 1, errNumKeys), 1)
+	keys = a.CountedKeys(a.IntegerFrom(1, command.ErrNumKeys), 1)
 	p = zpopper{n: 1, greatest: a.Word("MAX"), pairs: true}
 	if !p.greatest && !a.Word("MIN") {
 		a.Fail(engine.ErrSyntax)
 	}
 	if a.Left() > 1 && a.Word("COUNT") {
-		p.n = parseIntegerFrom(a, 1, errPopCount)
+		p.n = a.IntegerFrom(1, command.ErrPopCount)
 	}
 	return keys, p
 }

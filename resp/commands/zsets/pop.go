@@ -63,11 +63,6 @@ func init() {
 	)
 }
 
-const (
-	errNumKeys  = engine.Error("ERR numkeys should be greater than 0")
-	errPopCount = engine.Error("ERR count should be greater than 0")
-)
-
 // zpop handles ZPOPMIN and ZPOPMAX key [count].
 func zpop(c *command.Call, greatest bool) error {
 	keys := [1]engine.Key{c.Args.Key()}
@@ -76,7 +71,7 @@ func zpop(c *command.Call, greatest bool) error {
 		return engine.ErrSyntax
 	}
 	if counted {
-		n = parseIntegerFrom(&c.Args, 0, command.ErrNotPositive)
+		n = c.Args.IntegerFrom(0, command.ErrNotPositive)
 	}
 	if err := c.Args.End(); err != nil {
 		return err
@@ -152,29 +147,4 @@ func zrandmemberOne(c *command.Call, k engine.Key) error {
 
 	c.Reply.BulkOrNull(member, ok)
 	return nil
-}
-
-// parseIntegerFrom parses an integer of at least least; anything else is err.
-func parseIntegerFrom(a *command.Args, least int64, err engine.Error) int64 {
-	n := a.IntegerOr(err)
-	if n < least {
-		a.Fail(err)
-	}
-	return n
-}
-
-// parseCountedKeys parses n keys. If fewer than leave arguments follow them, that is a syntax
-// error.
-func parseCountedKeys(a *command.Args, n int64, leave int) []engine.Key {
-	if n > int64(a.Left()-leave) {
-		a.Fail(engine.ErrSyntax)
-	}
-	if a.Err != nil {
-		return nil
-	}
-	keys := a.Keys[:n]
-	for range keys {
-		a.Key()
-	}
-	return keys
 }

@@ -132,7 +132,7 @@ const (
 
 // zaddOptions holds the options before the scores.
 type zaddOptions struct {
-	conditions   engine.ZAddIf
+	conditions   zset.AddIf
 	countChanged bool
 	increment    bool
 }
@@ -141,13 +141,13 @@ func parseZaddOptions(a *command.Args, o zaddOptions) zaddOptions {
 	for {
 		switch {
 		case a.Word("NX"):
-			o.conditions |= engine.ZAddNX
+			o.conditions |= zset.IfNX
 		case a.Word("XX"):
-			o.conditions |= engine.ZAddXX
+			o.conditions |= zset.IfXX
 		case a.Word("GT"):
-			o.conditions |= engine.ZAddGT
+			o.conditions |= zset.IfGT
 		case a.Word("LT"):
-			o.conditions |= engine.ZAddLT
+			o.conditions |= zset.IfLT
 		case a.Word("CH"):
 			o.countChanged = true
 		case a.Word("INCR"):
@@ -160,13 +160,13 @@ func parseZaddOptions(a *command.Args, o zaddOptions) zaddOptions {
 
 // conflict returns the error of options that exclude each other. Redis checks them in this order.
 func (o zaddOptions) conflict(words int) error {
-	has := func(c engine.ZAddIf) bool { return o.conditions&c == c }
+	has := func(c zset.AddIf) bool { return o.conditions&c == c }
 	switch {
 	case words == 0 || words%2 != 0:
 		return engine.ErrSyntax
-	case has(engine.ZAddNX | engine.ZAddXX):
+	case has(zset.IfNX | zset.IfXX):
 		return errNXAndXX
-	case has(engine.ZAddNX|engine.ZAddGT) || has(engine.ZAddNX|engine.ZAddLT) || has(engine.ZAddGT|engine.ZAddLT):
+	case has(zset.IfNX|zset.IfGT) || has(zset.IfNX|zset.IfLT) || has(zset.IfGT|zset.IfLT):
 		return errGTLTAndNX
 	case o.increment && words > 2:
 		return errOneMemberBy
@@ -207,7 +207,7 @@ func zadd(c *command.Call, o zaddOptions) error {
 	return nil
 }
 
-func zincrby(c *command.Call, k engine.Key, conditions engine.ZAddIf, by zset.Member) error {
+func zincrby(c *command.Call, k engine.Key, conditions zset.AddIf, by zset.Member) error {
 	score, ok, err := c.Tx.ZIncrBy(k, conditions, by.Member, by.Score)
 	if err != nil {
 		return err

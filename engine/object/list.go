@@ -1,0 +1,77 @@
+package object
+
+import (
+	"unsafe"
+
+	"rlserver/engine/effect"
+	"rlserver/internal/dict"
+	"rlserver/internal/list"
+)
+
+// List is a list.
+type List struct {
+	Header
+	Clock
+	Elements list.List
+}
+
+func newList(_ *dict.Hasher, name []byte) Object {
+	o, text := withName[List](name)
+	o.Name = text
+	return o
+}
+
+// View returns a view of the list; a nil List is empty.
+func (o *List) View() list.View {
+	if o == nil {
+		return list.View{}
+	}
+	return list.ViewOf(&o.Elements)
+}
+
+func (o *List) change(f *effect.Effect) (left int) {
+	if f.Kind == effect.RemoveSpan {
+		o.Elements.Remove(f.Lo, f.Hi)
+		return o.Elements.Len()
+	}
+	at := f.Lo
+	for e := range effect.Elements(f.Value) {
+		o.Elements.Insert(at, e)
+		at++
+	}
+	return o.Elements.Len()
+}
+
+func (*List) Kind() Type { return TypeList }
+
+func (o *List) Weight() int64 { return int64(unsafe.Sizeof(*o)) + int64(o.Elements.Weight()) }
+
+// Encoding returns that of all lists in Redis 7.0.
+func (*List) Encoding(Packing) string { return "quicklist" }
+
+func (o *List) Content(c *Content) { c.List = list.ViewOf(o.Elements.Clone()) }
+
+func (o *List) digest(d *Digest) {
+	d.MixNumber(digestList)
+	for e := range o.Elements.All() {
+		d.Mix(e)
+	}
+}
+
+func (o *List) Clone(name string) Object {
+	return &List{Header: Header{name, o.ExpireAt}, Clock: o.Clock, Elements: *o.Elements.Clone()}
+}
+
+func (o *List) save(b *Batch, f effect.Effect) (whole bool) {
+	if o.Elements.Len() > SmallCount || o.Elements.Bytes() > SmallBytes {
+		elements, rank := o.Elements.Clone(), 0
+		b.postpone(&Large{of: f, expireAt: o.ExpireAt, next: func(b *Batch, f effect.Effect) (more bool) {
+			rank += b.putElements(f, TypeList, rank, elements.Range(rank, elements.Len()))
+			return rank < elements.Len()
+		}})
+		return false
+	}
+	b.putElements(f, TypeList, 0, o.Elements.All())
+	b.putExpire(f, o.ExpireAt)
+	return true
+}

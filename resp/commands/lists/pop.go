@@ -1,0 +1,319 @@
+package lists
+
+import (
+	"rlserver/engine"
+	"rlserver/engine/object"
+	"rlserver/internal/list"
+	"rlserver/resp/command"
+)
+
+func init() {
+	command.Register(
+		&command.Command{
+			Name:       "lpop",
+			Arity:      -2,
+			Flags:      command.Write | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access delete", 1)},
+			Syntax:     "key [count]",
+			Group:      "list",
+			Since:      "1.0.0",
+			Complexity: "O(N) where N is the number of elements returned",
+			Summary:    "Remove and get the first elements in a list",
+			Run:        func(c *command.Call) error { return pop(c, false) },
+		},
+		&command.Command{
+			Name:       "rpop",
+			Arity:      -2,
+			Flags:      command.Write | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access delete", 1)},
+			Syntax:     "key [count]",
+			Group:      "list",
+			Since:      "1.0.0",
+			Complexity: "O(N) where N is the number of elements returned",
+			Summary:    "Remove and get the last elements in a list",
+			Run:        func(c *command.Call) error { return pop(c, true) },
+		},
+		&command.Command{
+			Name:       "ltrim",
+			Arity:      4,
+			Flags:      command.Write,
+			Keys:       []command.KeySpec{command.Key("RW delete", 1)},
+			Syntax:     "key start stop",
+			Group:      "list",
+			Since:      "1.0.0",
+			Complexity: "O(N) where N is the number of elements to be removed by the operation.",
+			Summary:    "Trim a list to the specified range",
+			Run:        ltrim,
+		},
+		&command.Command{
+			Name:       "lrem",
+			Arity:      4,
+			Flags:      command.Write,
+			Keys:       []command.KeySpec{command.Key("RW delete", 1)},
+			Syntax:     "key count element",
+			Group:      "list",
+			Since:      "1.0.0",
+			Complexity: "O(N+M) where N is the length of the list and M is the number of elements removed.",
+			Summary:    "Remove elements from a list",
+			Run:        lrem,
+		},
+		&command.Command{
+			Name:       "lmove",
+			Arity:      5,
+			Flags:      command.Write | command.DenyOOM,
+			Keys:       []command.KeySpec{command.Key("RW access delete", 1), command.Key("RW insert", 2)},
+			Syntax:     "source destination <LEFT | RIGHT> <LEFT | RIGHT>",
+			Group:      "list",
+			Since:      "6.2.0",
+			Complexity: "O(1)",
+			Summary:    "Pop an element from a list, push it to another list and return it",
+			Run:        lmove,
+		},
+		&command.Command{
+			Name:       "rpoplpush",
+			Arity:      3,
+			Flags:      command.Write | command.DenyOOM,
+			Keys:       []command.KeySpec{command.Key("RW access delete", 1), command.Key("RW insert", 2)},
+			Syntax:     "source destination",
+			Group:      "list",
+			Since:      "1.2.0",
+			Deprecated: "6.2.0",
+			ReplacedBy: "`LMOVE` with the `RIGHT` and `LEFT` arguments",
+			Complexity: "O(1)",
+			Summary:    "Remove the last element in a list, prepend it to another list and return it",
+			Run:        rpoplpush,
+		},
+		&command.Command{
+			Name:       "lmpop",
+			Arity:      -4,
+			Flags:      command.Write | command.MovableKeys,
+			Keys:       []command.KeySpec{command.KeysCounted("RW access delete", 1)},
+			Syntax:     "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
+			Group:      "list",
+			Since:      "7.0.0",
+			Complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
+			Summary:    "Pop elements from a list",
+			Run:        lmpop,
+		},
+	)
+}
+
+// pop handles LPOP and RPOP key [count].
+func pop(c *command.Call, right bool) error {
+	k := c.Args.Key()
+	counted, n := c.Args.More(), int64(1)
+	if c.Args.Left() > 1 {
+		return c.WrongArity()
+	}
+	if counted {
+		n = c.Args.IntegerFrom(0, command.ErrNotPositive)
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	l, err := c.Tx.List(k)
+	if err != nil {
+		return err
+	}
+	lo, hi := ends(l, n, right)
+	switch {
+	case l.Len() == 0 && counted:
+		c.Reply.NullArray()
+	case l.Len() == 0:
+		c.Reply.Null()
+	case counted:
+		writeSpan(c, l, lo, hi, right)
+	default:
+		c.Reply.Bulk(l.At(lo))
+	}
+	c.Tx.RemoveSpan(k, lo, hi)
+	return nil
+}
+
+// ends returns the ranks of up to n elements at an end of a list.
+func ends(l list.View, n int64, right bool) (lo, hi int) {
+	hi = int(min(n, int64(l.Len())))
+	if right {
+		return l.Len() - hi, l.Len()
+	}
+	return 0, hi
+}
+
+// ltrim handles LTRIM key start stop.
+func ltrim(c *command.Call) error {
+	k, start, stop := c.Args.Key(), c.Args.Integer(), c.Args.Integer()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	l, err := c.Tx.List(k)
+	if err != nil {
+		return err
+	}
+	n := l.Len()
+	lo, hi := span(start, stop, n)
+	takesLong(c, n-(hi-lo))
+	c.Tx.RemoveSpan(k, hi, n)
+	c.Tx.RemoveSpan(k, 0, lo)
+
+	c.Reply.OK()
+	return nil
+}
+
+// lrem handles LREM key count element.
+func lrem(c *command.Call) error {
+	k, count, element := c.Args.Key(), c.Args.Integer(), c.Args.Next()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	l, err := c.Tx.List(k)
+	if err != nil {
+		return err
+	}
+	takesLong(c, l.Len())
+	s := search{rank: 1, count: max(count, -count, 0)}
+	if count < 0 {
+		s.rank = -1
+	}
+	found := s.find(l, element)
+	removeAll(c, k, found, count < 0)
+
+	c.Reply.Count(len(found))
+	return nil
+}
+
+// removeAll removes the elements of some ranks, which ascend, or descend if reverse.
+func removeAll(c *command.Call, k engine.Key, ranks []int, reverse bool) {
+	at := func(i int) int { return ranks[len(ranks)-1-i] }
+	if reverse {
+		at = func(i int) int { return ranks[i] }
+	}
+	for i := 0; i < len(ranks); {
+		hi := at(i) + 1
+		lo := hi - 1
+		for i++; i < len(ranks) && at(i) == lo-1; i++ {
+			lo--
+		}
+		c.Tx.RemoveSpan(k, lo, hi)
+	}
+}
+
+// lmove handles LMOVE source destination LEFT | RIGHT LEFT | RIGHT.
+func lmove(c *command.Call) error {
+	from, to := c.Args.Key(), c.Args.Key()
+	m := mover{to: to, fromRight: right(&c.Args), toRight: right(&c.Args)}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+	return moveNow(c, from, m)
+}
+
+// rpoplpush handles RPOPLPUSH source destination.
+func rpoplpush(c *command.Call) error {
+	from, to := c.Args.Key(), c.Args.Key()
+	return moveNow(c, from, mover{to: to, fromRight: true})
+}
+
+// right takes LEFT or RIGHT.
+func right(a *command.Args) bool {
+	if a.Word("RIGHT") {
+		return true
+	}
+	if !a.Word("LEFT") {
+		a.Fail(engine.ErrSyntax)
+	}
+	return false
+}
+
+// mover moves an element from an end of a list to an end of another.
+type mover struct {
+	to                 engine.Key
+	fromRight, toRight bool
+}
+
+// moveNow replies with the element that it moves, or null if there is none.
+func moveNow(c *command.Call, from engine.Key, m mover) error {
+	element, found, err := m.move(c.Tx, from)
+	if err != nil {
+		return err
+	}
+	c.Reply.BulkOrNull(element, found)
+	return nil
+}
+
+// move moves an element, of which it returns a copy; found is false if the list is empty. It is
+// inserted before it is removed: a list that it is moved within keeps its deadline.
+func (m mover) move(tx *engine.Tx, from engine.Key) (element []byte, found bool, err error) {
+	l, err := tx.List(from)
+	if err != nil || l.Len() == 0 {
+		return nil, false, err
+	}
+	lo, hi := ends(l, 1, m.fromRight)
+	element = append([]byte{}, l.At(lo)...)
+	target, err := tx.List(m.to)
+	if err != nil {
+		return nil, false, err
+	}
+	at := 0
+	if m.toRight {
+		at = target.Len()
+	} else if from.Is(m.to) {
+		lo, hi = lo+1, hi+1
+	}
+	tx.Insert(m.to, object.TypeList, at, element)
+	tx.RemoveSpan(from, lo, hi)
+	return element, true, nil
+}
+
+// popper pops elements for a call: their number, from which end, and the form of the reply.
+type popper struct {
+	n     int64
+	right bool
+	many  bool // reply with the elements as an array, as LMPOP does; otherwise with one
+}
+
+// first returns the first of the keys whose list has elements, and a view of it.
+func first(tx *engine.Tx, keys []engine.Key) (k engine.Key, l list.View, err error) {
+	for _, k := range keys {
+		if l, err = tx.List(k); err != nil || l.Len() > 0 {
+			return k, l, err
+		}
+	}
+	return k, l, nil
+}
+
+// lmpop handles LMPOP numkeys key [key ...] LEFT | RIGHT [COUNT count].
+func lmpop(c *command.Call) error {
+	keys, p := parsePops(&c.Args)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	k, l, err := first(c.Tx, keys)
+	if err != nil {
+		return err
+	}
+	if l.Len() == 0 {
+		c.Reply.NullArray()
+		return nil
+	}
+	lo, hi := ends(l, p.n, p.right)
+	c.Reply.Array(2)
+	c.Reply.Bulk(k.Name)
+	writeSpan(c, l, lo, hi, p.right)
+	c.Tx.RemoveSpan(k, lo, hi)
+	return nil
+}
+
+// parsePops parses the arguments that LMPOP and BLMPOP share: numkeys key [key ...] LEFT | RIGHT
+// [COUNT count].
+func parsePops(a *command.Args) (keys []engine.Key, p popper) {
+	keys = a.CountedKeys(a.IntegerFrom(1, command.ErrNumKeys), 1)
+	p = popper{n: 1, right: right(a), many: true}
+	if a.Left() > 1 && a.Word("COUNT") {
+		p.n = a.IntegerFrom(1, command.ErrPopCount)
+	}
+	return keys, p
+}

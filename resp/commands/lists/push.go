@@ -1,0 +1,219 @@
+package lists
+
+import (
+	"slices"
+
+	"rlserver/engine"
+	"rlserver/engine/object"
+	"rlserver/resp/command"
+)
+
+func init() {
+	command.Register(
+		&command.Command{
+			Name:   "lpush",
+			Arity:  -3,
+			Flags:  command.Write | command.DenyOOM | command.Fast,
+			Keys:   []command.KeySpec{command.Key("RW insert", 1)},
+			Syntax: "key element [element ...]",
+			Group:  "list",
+			Since:  "1.0.0",
+			Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with " +
+				"multiple arguments.",
+			Summary: "Prepend one or multiple elements to a list",
+			Run:     func(c *command.Call) error { return push(c, false, false) },
+		},
+		&command.Command{
+			Name:   "rpush",
+			Arity:  -3,
+			Flags:  command.Write | command.DenyOOM | command.Fast,
+			Keys:   []command.KeySpec{command.Key("RW insert", 1)},
+			Syntax: "key element [element ...]",
+			Group:  "list",
+			Since:  "1.0.0",
+			Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with " +
+				"multiple arguments.",
+			Summary: "Append one or multiple elements to a list",
+			Run:     func(c *command.Call) error { return push(c, true, false) },
+		},
+		&command.Command{
+			Name:   "lpushx",
+			Arity:  -3,
+			Flags:  command.Write | command.DenyOOM | command.Fast,
+			Keys:   []command.KeySpec{command.Key("RW insert", 1)},
+			Syntax: "key element [element ...]",
+			Group:  "list",
+			Since:  "2.2.0",
+			Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with " +
+				"multiple arguments.",
+			Summary: "Prepend an element to a list, only if the list exists",
+			Run:     func(c *command.Call) error { return push(c, false, true) },
+		},
+		&command.Command{
+			Name:   "rpushx",
+			Arity:  -3,
+			Flags:  command.Write | command.DenyOOM | command.Fast,
+			Keys:   []command.KeySpec{command.Key("RW insert", 1)},
+			Syntax: "key element [element ...]",
+			Group:  "list",
+			Since:  "2.2.0",
+			Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with " +
+				"multiple arguments.",
+			Summary: "Append an element to a list, only if the list exists",
+			Run:     func(c *command.Call) error { return push(c, true, true) },
+		},
+		&command.Command{
+			Name:   "lset",
+			Arity:  4,
+			Flags:  command.Write | command.DenyOOM,
+			Keys:   []command.KeySpec{command.Key("RW update", 1)},
+			Syntax: "key index element",
+			Group:  "list",
+			Since:  "1.0.0",
+			Complexity: "O(N) where N is the length of the list. Setting either the first or the last element of " +
+				"the list is O(1).",
+			Summary: "Set the value of an element in a list by its index",
+			Run:     lset,
+		},
+		&command.Command{
+			Name:   "linsert",
+			Arity:  5,
+			Flags:  command.Write | command.DenyOOM,
+			Keys:   []command.KeySpec{command.Key("RW insert", 1)},
+			Syntax: "key <BEFORE | AFTER> pivot element",
+			Group:  "list",
+			Since:  "2.2.0",
+			Complexity: "O(N) where N is the number of elements to traverse before seeing the value pivot. This " +
+				"means that inserting somewhere on the left end on the list (head) can be considered " +
+				"O(1) and inserting somewhere on the right end (tail) is O(N).",
+			Summary: "Insert an element before or after another element in a list",
+			Run:     linsert,
+		},
+	)
+}
+
+const (
+	errNoKey   = engine.Error("ERR no such key")
+	errNoIndex = engine.Error("ERR index out of range")
+)
+
+// push handles LPUSH, RPUSH, LPUSHX and RPUSHX key element [element ...]. right: behind the last
+// element; exists: only if the list exists.
+func push(c *command.Call, right, exists bool) error {
+	k, elements := c.Args.Key(), c.Args.Rest()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	l, err := c.Tx.List(k)
+	if err != nil {
+		return err
+	}
+	n := l.Len()
+	switch {
+	case exists && n == 0:
+		c.Reply.Count(0)
+		return nil
+	case right:
+		c.Tx.Insert(k, object.TypeList, n, elements...)
+	default:
+		c.Tx.Insert(k, object.TypeList, 0, reversed(elements)...)
+	}
+
+	c.Reply.Count(n + len(elements))
+	return nil
+}
+
+// reversed returns elements from the last to the first.
+func reversed(elements [][]byte) [][]byte {
+	if len(elements) > 1 {
+		elements = slices.Clone(elements)
+		slices.Reverse(elements)
+	}
+	return elements
+}
+
+// lset handles LSET key index element.
+func lset(c *command.Call) error {
+	k, index, element := c.Args.Key(), command.Args{List: [][]byte{c.Args.Next()}}, c.Args.Next()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	l, err := c.Tx.List(k)
+	switch {
+	case err != nil:
+		return err
+	case l.Len() == 0:
+		return errNoKey
+	}
+	i, ok := rank(index.Integer(), l.Len())
+	switch {
+	case index.Err != nil:
+		return index.Err
+	case !ok:
+		return errNoIndex
+	}
+	c.Tx.Insert(k, object.TypeList, i, element)
+	c.Tx.RemoveSpan(k, i+1, i+2)
+
+	c.Reply.OK()
+	return nil
+}
+
+// linsert handles LINSERT key BEFORE | AFTER pivot element.
+func linsert(c *command.Call) error {
+	k, after := c.Args.Key(), c.Args.Word("AFTER")
+	if !after && !c.Args.Word("BEFORE") {
+		return engine.ErrSyntax
+	}
+	pivot, element := c.Args.Next(), c.Args.Next()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	l, err := c.Tx.List(k)
+	if err != nil {
+		return err
+	}
+	n := l.Len()
+	if n == 0 {
+		c.Reply.Count(0)
+		return nil
+	}
+	takesLong(c, n)
+	at, found := 0, false
+	for e := range l.Range(0, n) {
+		if found = string(e) == string(pivot); found {
+			break
+		}
+		at++
+	}
+	if !found {
+		c.Reply.Integer(-1)
+		return nil
+	}
+	if after {
+		at++
+	}
+	c.Tx.Insert(k, object.TypeList, at, element)
+
+	c.Reply.Count(n + 1)
+	return nil
+}
+
+// rank returns the rank of an element by its index, which counts from the end if it is negative; ok
+// is false if there is no such element.
+func rank(index int64, n int) (i int, ok bool) {
+	if index < 0 {
+		index += int64(n)
+	}
+	return int(index), 0 <= index && index < int64(n)
+}
+
+// takesLong declares that a call visits n elements.
+func takesLong(c *command.Call, n int) {
+	if n > command.LongWork {
+		c.TakesLong()
+	}
+}

@@ -1,0 +1,250 @@
+package lists
+
+import (
+	"rlserver/engine"
+	"rlserver/internal/list"
+	"rlserver/resp/command"
+	"rlserver/resp/wire"
+)
+
+func init() {
+	command.Register(
+		&command.Command{
+			Name:       "llen",
+			Arity:      2,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO", 1)},
+			Syntax:     "key",
+			Group:      "list",
+			Since:      "1.0.0",
+			Complexity: "O(1)",
+			Summary:    "Get the length of a list",
+			Run:        llen,
+		},
+		&command.Command{
+			Name:   "lrange",
+			Arity:  4,
+			Flags:  command.Readonly,
+			Keys:   []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key start stop",
+			Group:  "list",
+			Since:  "1.0.0",
+			Complexity: "O(S+N) where S is the distance of start offset from HEAD for small lists, from nearest " +
+				"end (HEAD or TAIL) for large lists; and N is the number of elements in the specified " +
+				"range.",
+			Summary: "Get a range of elements from a list",
+			Run:     lrange,
+		},
+		&command.Command{
+			Name:   "lindex",
+			Arity:  3,
+			Flags:  command.Readonly,
+			Keys:   []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key index",
+			Group:  "list",
+			Since:  "1.0.0",
+			Complexity: "O(N) where N is the number of elements to traverse to get to the element at index. This " +
+				"makes asking for the first or the last element of the list O(1).",
+			Summary: "Get an element from a list by its index",
+			Run:     lindex,
+		},
+		&command.Command{
+			Name:   "lpos",
+			Arity:  -3,
+			Flags:  command.Readonly,
+			Keys:   []command.KeySpec{command.Key("RO access", 1)},
+			Syntax: "key element [RANK rank] [COUNT num-matches] [MAXLEN len]",
+			Group:  "list",
+			Since:  "6.0.6",
+			Complexity: "O(N) where N is the number of elements in the list, for the average case. When " +
+				"searching for elements near the head or the tail of the list, or when the MAXLEN option " +
+				"is provided, the command may run in constant time.",
+			Summary: "Return the index of matching elements on a list",
+			Run:     lpos,
+		},
+	)
+}
+
+const (
+	errRankZero = engine.Error("ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... " +
+		"or use negative to start from the end of the list")
+	errCount  = engine.Error("ERR COUNT can't be negative")
+	errMaxLen = engine.Error("ERR MAXLEN can't be negative")
+)
+
+// llen handles LLEN key.
+func llen(c *command.Call) error {
+	l, err := c.Tx.List(c.Args.Key())
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Count(l.Len())
+	return nil
+}
+
+// lrange handles LRANGE key start stop.
+func lrange(c *command.Call) error {
+	k, start, stop := c.Args.Key(), c.Args.Integer(), c.Args.Integer()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	l, err := c.Tx.List(k)
+	if err != nil {
+		return err
+	}
+
+	lo, hi := span(start, stop, l.Len())
+	writeSpan(c, l, lo, hi, false)
+	return nil
+}
+
+// span returns the ranks from lo up to but not including hi of the elements from an index up to and
+// including another, which count from the end if they are negative.
+func span(start, stop int64, n int) (lo, hi int) {
+	if start < 0 {
+		start = max(start+int64(n), 0)
+	}
+	if stop < 0 {
+		stop += int64(n)
+	}
+	stop = min(stop, int64(n)-1)
+	if start > stop {
+		return 0, 0
+	}
+	return int(start), int(stop) + 1
+}
+
+// writeSpan replies with elements, backward from the last if reverse. A long reply is written after
+// the locks are released.
+func writeSpan(c *command.Call, l list.View, lo, hi int, reverse bool) {
+	takesLong(c, hi-lo)
+	if hi-lo <= command.LongReply {
+		writeElements(&c.Reply, l, lo, hi, reverse)
+		return
+	}
+	kept := l.Keep(lo, hi)
+	c.Postpone(func(c *command.Call) error {
+		writeElements(&c.Reply, kept, 0, kept.Len(), reverse)
+		return nil
+	})
+}
+
+func writeElements(r *wire.Reply, l list.View, lo, hi int, reverse bool) {
+	r.Array(hi - lo)
+	elements := l.Range
+	if reverse {
+		elements = l.Backward
+	}
+	for e := range elements(lo, hi) {
+		r.Bulk(e)
+	}
+}
+
+// lindex handles LINDEX key index.
+func lindex(c *command.Call) error {
+	k, index := c.Args.Key(), command.Args{List: [][]byte{c.Args.Next()}}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	l, err := c.Tx.List(k)
+	if err != nil {
+		return err
+	}
+	if l.Len() == 0 {
+		c.Reply.Null()
+		return nil
+	}
+	i, ok := rank(index.Integer(), l.Len())
+	switch {
+	case index.Err != nil:
+		return index.Err
+	case ok:
+		c.Reply.Bulk(l.At(i))
+	default:
+		c.Reply.Null()
+	}
+	return nil
+}
+
+// search holds the options of LPOS.
+type search struct {
+	rank   int64 // of the first match that counts, backward from the end if it is negative
+	count  int64 // 0: all; -1: not given
+	maxLen int64 // elements compared; 0: all
+}
+
+// lpos handles LPOS key element [RANK rank] [COUNT num-matches] [MAXLEN len].
+func lpos(c *command.Call) error {
+	k, element := c.Args.Key(), c.Args.Next()
+	s := parseSearch(&c.Args)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	l, err := c.Tx.List(k)
+	if err != nil {
+		return err
+	}
+	takesLong(c, l.Len())
+	found := s.find(l, element)
+	switch {
+	case s.count >= 0:
+		c.Reply.Array(len(found))
+		for _, i := range found {
+			c.Reply.Count(i)
+		}
+	case len(found) > 0:
+		c.Reply.Count(found[0])
+	default:
+		c.Reply.Null()
+	}
+	return nil
+}
+
+func parseSearch(a *command.Args) search {
+	s := search{rank: 1, count: -1}
+	for a.More() {
+		switch left := a.Left(); {
+		case left > 1 && a.Word("RANK"):
+			s.rank = a.Integer()
+			if a.Err == nil && s.rank == 0 {
+				a.Fail(errRankZero)
+			}
+		case left > 1 && a.Word("COUNT"):
+			s.count = a.IntegerFrom(0, errCount)
+		case left > 1 && a.Word("MAXLEN"):
+			s.maxLen = a.IntegerFrom(0, errMaxLen)
+		default:
+			a.Fail(engine.ErrSyntax)
+		}
+	}
+	return s
+}
+
+// find returns the ranks of the elements that match.
+func (s search) find(l list.View, element []byte) (found []int) {
+	n := l.Len()
+	at, step, elements, skip := 0, 1, l.Range(0, n), s.rank-1
+	if s.rank < 0 {
+		at, step, elements, skip = n-1, -1, l.Backward(0, n), max(-s.rank, 1)-1
+	}
+	compared := int64(0)
+	for e := range elements {
+		if string(e) == string(element) {
+			if skip--; skip < 0 {
+				found = append(found, at)
+			}
+			if s.count != 0 && int64(len(found)) >= max(s.count, 1) {
+				break
+			}
+		}
+		if compared++; compared == s.maxLen {
+			break
+		}
+		at += step
+	}
+	return found
+}

@@ -1,0 +1,136 @@
+package sets
+
+import (
+	"iter"
+	"slices"
+
+	"rlserver/engine"
+	"rlserver/engine/object"
+	"rlserver/resp/command"
+	"rlserver/resp/wire"
+)
+
+func init() {
+	command.Register(
+		&command.Command{
+			Name:       "spop",
+			Arity:      -2,
+			Flags:      command.Write | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access delete", 1)},
+			Tips:       "nondeterministic_output",
+			Syntax:     "key [count]",
+			Group:      "set",
+			Since:      "1.0.0",
+			Complexity: "Without the count argument O(1), otherwise O(N) where N is the value of the passed count.",
+			Summary:    "Remove and return one or multiple random members from a set",
+			Run:        spop,
+		},
+		&command.Command{
+			Name:   "srandmember",
+			Arity:  -2,
+			Flags:  command.Readonly,
+			Keys:   []command.KeySpec{command.Key("RO access", 1)},
+			Tips:   "nondeterministic_output",
+			Syntax: "key [count]",
+			Group:  "set",
+			Since:  "1.0.0",
+			Complexity: "Without the count argument O(1), otherwise O(N) where N is the absolute value of the " +
+				"passed count.",
+			Summary: "Get one or multiple random members from a set",
+			Run:     srandmember,
+		},
+	)
+}
+
+// spop handles SPOP key [count]. Its effects name the members, so replay needs no randomness.
+func spop(c *command.Call) error {
+	k := c.Args.Key()
+	counted, n := c.Args.More(), int64(1)
+	if counted {
+		n = c.Args.IntegerFrom(0, command.ErrNotPositive)
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	s, err := c.Tx.Members(k)
+	if err != nil {
+		return err
+	}
+	if !counted {
+		m, found := s.Random(c.Random)
+		if found {
+			c.Reply.BulkString(m)
+			c.Tx.SRem(k, object.BytesOf(m))
+		} else {
+			c.Reply.Null()
+		}
+		return nil
+	}
+	popMany(c, k, s, n)
+	return nil
+}
+
+// popMany removes n random members, which all have the same probability, and replies with them.
+func popMany(c *command.Call, k engine.Key, s object.SetView, n int64) {
+	n = min(n, int64(s.Len()))
+	if n > command.LongWork {
+		c.TakesLong()
+	}
+	if n == int64(s.Len()) {
+		writeMembers(&c.Reply, int(n), ordered(s))
+		c.Tx.Delete(k)
+		return
+	}
+	popped := make([]string, 0, n)
+	for m := range s.Sample(c.Random, n) {
+		if len(popped) < int(n) {
+			popped = append(popped, m)
+		}
+	}
+	writeMembers(&c.Reply, int(n), slices.Values(popped))
+	for _, m := range popped {
+		c.Tx.SRem(k, object.BytesOf(m))
+	}
+}
+
+// srandmember handles SRANDMEMBER key [count].
+func srandmember(c *command.Call) error {
+	k := c.Args.Key()
+	if !c.Args.More() {
+		s, err := c.Tx.Members(k)
+		if err != nil {
+			return err
+		}
+		m, found := s.Random(c.Random)
+		c.Reply.BulkOrNull(object.BytesOf(m), found)
+		return nil
+	}
+	n, _ := c.Args.Picks("")
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	s, err := c.Tx.Members(k)
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.Len() == 0:
+		c.Reply.Array(0)
+	case n >= int64(s.Len()):
+		writePicked(&c.Reply, s.Len(), ordered(s))
+	case n >= 0:
+		writePicked(&c.Reply, int(n), s.Sample(c.Random, n))
+	default:
+		writePicked(&c.Reply, int(-n), s.Pick(c.Random, int(-n)))
+	}
+	return nil
+}
+
+func writePicked(r *wire.Reply, n int, members iter.Seq[string]) {
+	r.Array(n)
+	for m := range members {
+		r.BulkString(m)
+	}
+}

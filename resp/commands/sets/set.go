@@ -1,0 +1,306 @@
+package sets
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strconv"
+
+	"rlserver/engine/object"
+	"rlserver/resp/command"
+	"rlserver/resp/wire"
+)
+
+func init() {
+	command.Register(
+		&command.Command{
+			Name:   "sadd",
+			Arity:  -3,
+			Flags:  command.Write | command.DenyOOM | command.Fast,
+			Keys:   []command.KeySpec{command.Key("RW insert", 1)},
+			Syntax: "key member [member ...]",
+			Group:  "set",
+			Since:  "1.0.0",
+			Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with " +
+				"multiple arguments.",
+			Summary: "Add one or more members to a set",
+			Run:     sadd,
+		},
+		&command.Command{
+			Name:       "srem",
+			Arity:      -3,
+			Flags:      command.Write | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW delete", 1)},
+			Syntax:     "key member [member ...]",
+			Group:      "set",
+			Since:      "1.0.0",
+			Complexity: "O(N) where N is the number of members to be removed.",
+			Summary:    "Remove one or more members from a set",
+			Run:        srem,
+		},
+		&command.Command{
+			Name:       "smembers",
+			Arity:      2,
+			Flags:      command.Readonly,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Tips:       "nondeterministic_output_order",
+			Syntax:     "key",
+			Group:      "set",
+			Since:      "1.0.0",
+			Complexity: "O(N) where N is the set cardinality.",
+			Summary:    "Get all the members in a set",
+			Run:        smembers,
+		},
+		&command.Command{
+			Name:       "sismember",
+			Arity:      3,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO", 1)},
+			Syntax:     "key member",
+			Group:      "set",
+			Since:      "1.0.0",
+			Complexity: "O(1)",
+			Summary:    "Determine if a given value is a member of a set",
+			Run:        sismember,
+		},
+		&command.Command{
+			Name:       "smismember",
+			Arity:      -3,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO access", 1)},
+			Syntax:     "key member [member ...]",
+			Group:      "set",
+			Since:      "6.2.0",
+			Complexity: "O(N) where N is the number of elements being checked for membership",
+			Summary:    "Returns the membership associated with the given elements for a set",
+			Run:        smismember,
+		},
+		&command.Command{
+			Name:       "scard",
+			Arity:      2,
+			Flags:      command.Readonly | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RO", 1)},
+			Syntax:     "key",
+			Group:      "set",
+			Since:      "1.0.0",
+			Complexity: "O(1)",
+			Summary:    "Get the number of members in a set",
+			Run:        scard,
+		},
+		&command.Command{
+			Name:       "smove",
+			Arity:      4,
+			Flags:      command.Write | command.Fast,
+			Keys:       []command.KeySpec{command.Key("RW access delete", 1), command.Key("RW insert", 2)},
+			Syntax:     "source destination member",
+			Group:      "set",
+			Since:      "1.0.0",
+			Complexity: "O(1)",
+			Summary:    "Move a member from one set to another",
+			Run:        smove,
+		},
+		&command.Command{
+			Name:   "sscan",
+			Arity:  -3,
+			Flags:  command.Readonly,
+			Keys:   []command.KeySpec{command.Key("RO access", 1)},
+			Tips:   "nondeterministic_output",
+			Syntax: "key cursor [MATCH pattern] [COUNT count]",
+			Group:  "set",
+			Since:  "2.8.0",
+			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for " +
+				"the cursor to return back to 0. N is the number of elements inside the collection..",
+			Summary: "Incrementally iterate Set elements",
+			Run:     sscan,
+		},
+	)
+}
+
+// sadd handles SADD key member [member ...].
+func sadd(c *command.Call) error {
+	k, members := c.Args.Key(), c.Args.Rest()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	s, err := c.Tx.Members(k)
+	if err != nil {
+		return err
+	}
+	added := 0
+	for i, m := range members {
+		if !s.Has(m) {
+			o := c.Tx.Insert(k, object.TypeSet, 0, members[i])
+			s = object.SetIn(o)
+			added++
+		}
+	}
+
+	c.Reply.Count(added)
+	return nil
+}
+
+// srem handles SREM key member [member ...].
+func srem(c *command.Call) error {
+	k, members := c.Args.Key(), c.Args.Rest()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	if _, err := c.Tx.Members(k); err != nil {
+		return err
+	}
+
+	c.Reply.Count(c.Tx.SRem(k, members...))
+	return nil
+}
+
+// smembers handles SMEMBERS key.
+func smembers(c *command.Call) error {
+	s, err := c.Tx.Members(c.Args.Key())
+	if err != nil {
+		return err
+	}
+
+	n := s.Len()
+	if n > command.LongWork {
+		c.TakesLong()
+	}
+	if n <= command.LongReply {
+		writeMembers(&c.Reply, n, ordered(s))
+		return nil
+	}
+	kept := s.Keep()
+	c.Postpone(func(c *command.Call) error {
+		writeMembers(&c.Reply, n, kept)
+		return nil
+	})
+	return nil
+}
+
+// sortedInts is up to how many members Redis keeps a set of integers sorted by default.
+const sortedInts = 512
+
+// ordered yields the members of a set: in ascending order, if Redis would.
+func ordered(s object.SetView) iter.Seq[string] {
+	if !s.Ints() || s.Len() > sortedInts {
+		return s.All()
+	}
+	return slices.Values(slices.SortedFunc(s.All(), func(a, b string) int {
+		x, _ := strconv.ParseInt(a, 10, 64)
+		y, _ := strconv.ParseInt(b, 10, 64)
+		return cmp.Compare(x, y)
+	}))
+}
+
+func writeMembers(r *wire.Reply, n int, members iter.Seq[string]) {
+	r.Set(n)
+	for m := range members {
+		r.BulkString(m)
+	}
+}
+
+// sismember handles SISMEMBER key member.
+func sismember(c *command.Call) error {
+	k, member := c.Args.Key(), c.Args.Next()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	s, err := c.Tx.Members(k)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Flag(s.Has(member))
+	return nil
+}
+
+// smismember handles SMISMEMBER key member [member ...].
+func smismember(c *command.Call) error {
+	k, members := c.Args.Key(), c.Args.Rest()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	s, err := c.Tx.Members(k)
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Array(len(members))
+	for _, m := range members {
+		c.Reply.Flag(s.Has(m))
+	}
+	return nil
+}
+
+// scard handles SCARD key.
+func scard(c *command.Call) error {
+	s, err := c.Tx.Members(c.Args.Key())
+	if err != nil {
+		return err
+	}
+
+	c.Reply.Count(s.Len())
+	return nil
+}
+
+// smove handles SMOVE source destination member.
+func smove(c *command.Call) error {
+	from, to, member := c.Args.Key(), c.Args.Key(), c.Args.Next()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	s, err := c.Tx.Members(from)
+	if err != nil {
+		return err
+	}
+	if s.Len() == 0 {
+		c.Reply.Flag(false)
+		return nil
+	}
+	target, err := c.Tx.Members(to)
+	if err != nil {
+		return err
+	}
+	found := s.Has(member)
+	if found && !from.Is(to) {
+		if !target.Has(member) {
+			c.Tx.Insert(to, object.TypeSet, 0, member)
+		}
+		c.Tx.SRem(from, member)
+	}
+
+	c.Reply.Flag(found)
+	return nil
+}
+
+// sscan handles SSCAN key cursor [MATCH pattern] [COUNT count]. As in Redis, a missing key is
+// reported before the options are parsed.
+func sscan(c *command.Call) error {
+	k, cursor := c.Args.Key(), c.Args.Cursor()
+	if c.Args.Err != nil {
+		return c.Args.Err
+	}
+	s, err := c.Tx.Members(k)
+	if err != nil {
+		return err
+	}
+	if s.Len() == 0 {
+		command.WriteScanHeader(&c.Reply, c.Reply.BeginArray(), 0, 0)
+		return nil
+	}
+	options := c.Args.ScanOptions("", false)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	var found []command.Element
+	next := s.Scan(cursor, min(options.Count, command.MaxScanCount), func(member string) {
+		found = append(found, command.Element{Name: member})
+	})
+
+	return c.Elements(options, next, found, nil)
+}
