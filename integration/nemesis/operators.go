@@ -10,7 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"regexp"
 	"syscall"
 	"time"
 
@@ -115,14 +115,28 @@ func (f *fleet) quiet() (resume func(), ok bool) {
 	return nil, false
 }
 
+// caughtUp reports whether every replica has applied all that any replica has in its log. A lag of
+// 0 is not enough: it counts what a replica has heard of.
 func (f *fleet) caughtUp() bool {
+	at := map[string]string{} // by group: the index that all replicas must have applied
 	for _, n := range f.nodes {
-		if !strings.Contains(n.client.Info(context.Background(), "replication").Val(), "\r\nlag_entries:0\r\n") {
+		reply, err := n.client.Info(context.Background(), "replication").Result()
+		if err != nil {
 			return false
 		}
+		for _, m := range positions.FindAllStringSubmatch(reply, -1) {
+			group, logEnd, applied := m[1], m[2], m[3]
+			if first, ok := at[group]; logEnd != applied || ok && first != applied {
+				return false
+			}
+			at[group] = applied
+		}
 	}
-	return true
+	return len(at) > 0
 }
+
+// positions finds the positions of a group's replica in INFO.
+var positions = regexp.MustCompile(`(group\d+):.*,log_end=(\d+),applied=(\d+),`)
 
 // restore makes a backup, and a new cluster of it. No call is made in between: nothing is lost.
 func (f *fleet) restore() {
