@@ -80,6 +80,19 @@ func (c *Catalog) find(name string) int {
 	return -1
 }
 
+// Absent returns the index and the name of the command of a call that only Redis has. ok is false
+// if there is none.
+func (c *Catalog) Absent(words [][]byte) (index int, name string, ok bool) {
+	index = c.find(string(words[0]))
+	if len(words) > 1 && len(c.subs[index]) > 0 {
+		index = c.find(string(words[0]) + "|" + string(words[1]))
+	}
+	if index < 0 || !c.commands[index].Absent || len(c.subs[index]) > 0 {
+		return 0, "", false
+	}
+	return index, c.commands[index].Name, true
+}
+
 // In returns the names of the commands in a category that can be called, sorted. ok is false for an
 // unknown category.
 func (c *Catalog) In(category string) (names []string, ok bool) {

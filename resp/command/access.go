@@ -60,6 +60,19 @@ func (a *AccessCheck) Check(u *acl.User, p *Prepared) *Denial {
 	}
 }
 
+// CheckAbsent is Check for a call of a command that only Redis has, by the rules on commands: its
+// arity and keys are not known here. ok is false if Redis does not have it either.
+func CheckAbsent(u *acl.User, words [][]byte) (denial *Denial, ok bool) {
+	index, name, ok := AccessCatalog().Absent(words)
+	if !ok {
+		return nil, false
+	}
+	if v, _ := u.Check(&acl.Call{Command: index}); v != acl.Allowed {
+		return &Denial{Verdict: v, Object: name}, true
+	}
+	return nil, true
+}
+
 // AllowedAtOnce reports whether a user may run a call of a command with one key. It is a fast path
 // of Check for the common case: if it returns false, Check decides.
 func (p *Prepared) AllowedAtOnce(u *acl.User) bool {

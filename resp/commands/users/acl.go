@@ -222,21 +222,34 @@ func dryRun(c *command.Call) error {
 	if a == nil {
 		return engine.Error(fmt.Sprintf("ERR User '%.128s' not found", name))
 	}
-	p := command.Prepare(c.Args.List)
-	switch {
-	case p.Command == nil:
-		return engine.Error(fmt.Sprintf("ERR Command '%.128s' not found", c.Args.List[0]))
-	case p.Command.Rejects(len(p.Words)):
-		return engine.Error("ERR wrong number of arguments for '" + p.Command.FullName() + "' command")
+	denial, err := dryRunOf(a.User(), c.Args.List)
+	if err != nil {
+		return err
 	}
-
-	var check command.AccessCheck
-	if denial := check.Check(a.User(), &p); denial != nil {
+	if denial != nil {
 		c.Reply.BulkString(denial.DryRun())
 		return nil
 	}
 	c.Reply.OK()
 	return nil
+}
+
+// dryRunOf returns why a user may not run a call, or nil. Rules may name commands that only Redis
+// has, so these are checked as well.
+func dryRunOf(u *acl.User, words [][]byte) (*command.Denial, error) {
+	p := command.Prepare(words)
+	if p.Command == nil {
+		denial, ok := command.CheckAbsent(u, words)
+		if !ok {
+			return nil, engine.Error(fmt.Sprintf("ERR Command '%.128s' not found", words[0]))
+		}
+		return denial, nil
+	}
+	if p.Command.Rejects(len(p.Words)) {
+		return nil, engine.Error("ERR wrong number of arguments for '" + p.Command.FullName() + "' command")
+	}
+	var check command.AccessCheck
+	return check.Check(u, &p), nil
 }
 
 // showLog handles ACL LOG [count | RESET].
