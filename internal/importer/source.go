@@ -21,7 +21,6 @@ var (
 
 // source is a Redis, or a cluster of them.
 type source struct {
-	name    string
 	options *redis.Options
 	client  *redis.Client // of the node that is named
 	nodes   []*node
@@ -104,7 +103,10 @@ func field(info, name string) string {
 
 // layout returns the addresses of the nodes with keys, and which of them has which slots.
 func (s *source) layout(ctx context.Context) (masters []string, slots string, err error) {
-	ranges, err := s.client.ClusterSlots(ctx).Result()
+	// CLUSTER SHARDS, which replaces it, exists since Redis 7
+	asked := redis.NewClusterSlotsCmd(ctx, "cluster", "slots")
+	err = s.client.Process(ctx, asked)
+	ranges := asked.Val()
 	if isReply(err) || err == nil && len(ranges) == 0 {
 		// there is no cluster, or it may not be asked
 		return []string{s.options.Addr}, "", nil
