@@ -87,8 +87,11 @@ func TestCommandExamples(t *testing.T) {
 		for _, reset := range []string{"FLUSHALL", `CONFIG SET requirepass "" timeout 0 maxmemory-policy noeviction`} {
 			require.Equal(t, "OK", admin.call(reset).text)
 		}
+		// BGSAVE is refused beside a rewrite of the log
 		await(t, func() bool {
-			return strings.Contains(admin.call("INFO persistence").text, "rdb_bgsave_in_progress:0")
+			running := admin.call("INFO persistence").text
+			return strings.Contains(running, "rdb_bgsave_in_progress:0") &&
+				strings.Contains(running, "aof_rewrite_in_progress:0")
 		})
 		if title == "SHUTDOWN" {
 			continue // it has no reply

@@ -48,7 +48,7 @@ func TestDefaultsOfAllSettings(t *testing.T) {
 		"http-tls":         "yes",
 		"http-max-clients": "128", "http-health-clients": "32", "http-max-streams": "32",
 		"hash-max-listpack-entries": "512", "hash-max-listpack-value": "64",
-		"zset-max-listpack-entries": "128", "zset-max-listpack-value": "64",
+		"zset-max-listpack-entries": "128", "zset-max-listpack-value": "64", "set-max-intset-entries": "512",
 		"notify-keyspace-events": "", "slowlog-log-slower-than": "10000", "slowlog-max-len": "128",
 		"latency-tracking": "yes", "latency-tracking-info-percentiles": "50 99 99.9", "latency-monitor-threshold": "0",
 		"activedefrag": "no", "replica-read-only": "yes",
