@@ -1,4 +1,5 @@
-// Package object has the values of keys: strings, hashes, sorted sets and the states of limiters.
+// Package object has the values of keys: strings, hashes, lists, sets, sorted sets, and the
+// states of limiters.
 //
 // An Object begins with a Header, the key's name and its deadline, so that a limiter is one
 // allocation. No object has a lock: that of its shard guards it. Objects are changed by the effects
