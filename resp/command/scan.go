@@ -63,9 +63,9 @@ func (o *ScanOptions) Err(c *Call) error {
 	return c.Unwanted()
 }
 
-// MaxScanCount is the maximum number of elements of a hash or sorted set that one call visits, as
-// it holds the lock of the key.
-const MaxScanCount = 4096
+// maxScanCount is the maximum number of elements of a key that one call visits, as it holds the lock
+// of the key.
+const maxScanCount = 4096
 
 // Element is a field with its value, or a member with its score.
 type Element struct {
@@ -73,27 +73,64 @@ type Element struct {
 	Score       float64
 }
 
-// Elements replies to HSCAN, ZSCAN and SSCAN with the elements that match, after the lock of the
-// key is released. write writes what follows the name; nil: nothing.
-func (c *Call) Elements(o ScanOptions, next uint64, found []Element, write func(*wire.Reply, Element)) error {
-	c.Postpone(func(c *Call) error {
-		mark, n := c.Reply.BeginArray(), 0
-		for _, e := range found {
-			if o.Match([]byte(e.Name)) {
-				c.Reply.BulkString(e.Name)
-				n++
-				if write != nil && !o.noValues {
-					write(&c.Reply, e)
-					n++
-				}
-			}
-		}
-		if err := o.Err(c); err != nil {
-			return err
-		}
-		WriteScanHeader(&c.Reply, mark, next, n)
+// Collection is what HSCAN, SSCAN and ZSCAN visit: the elements of a key.
+type Collection struct {
+	Len int
+	// Scan visits about count elements from a cursor on, and returns the next cursor; 0: none is left.
+	Scan func(cursor uint64, count int, visit func(Element)) (next uint64)
+}
+
+// ScanElements handles HSCAN, SSCAN and ZSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES],
+// the latter for a hash. open returns the elements of the key. write writes what follows the name of an
+// element; nil: nothing. As in Redis, the options are not checked for a missing key. The reply is
+// written after the lock of the key is released.
+func (c *Call) ScanElements(
+	hash bool, open func(engine.Key) (Collection, error), write func(*wire.Reply, Element),
+) error {
+	k, cursor := c.Args.Key(), c.Args.Cursor()
+	if c.Args.Err != nil {
+		return c.Args.Err
+	}
+	all, err := open(k)
+	if err != nil {
+		return err
+	}
+	if all.Len == 0 {
+		WriteScanHeader(&c.Reply, c.Reply.BeginArray(), 0, 0)
 		return nil
-	})
+	}
+	o := c.Args.ScanOptions("", hash)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	var found []Element
+	next := all.Scan(cursor, min(o.Count, maxScanCount), func(e Element) { found = append(found, e) })
+	if o.noValues {
+		write = nil
+	}
+	c.Postpone(func(c *Call) error { return c.writeScan(&o, next, found, write) })
+	return nil
+}
+
+// writeScan replies with the elements that match.
+func (c *Call) writeScan(o *ScanOptions, next uint64, found []Element, write func(*wire.Reply, Element)) error {
+	mark, n := c.Reply.BeginArray(), 0
+	for _, e := range found {
+		if !o.Match([]byte(e.Name)) {
+			continue
+		}
+		c.Reply.BulkString(e.Name)
+		n++
+		if write != nil {
+			write(&c.Reply, e)
+			n++
+		}
+	}
+	if err := o.Err(c); err != nil {
+		return err
+	}
+	WriteScanHeader(&c.Reply, mark, next, n)
 	return nil
 }
 

@@ -556,32 +556,15 @@ func hincrbyfloat(c *command.Call) error {
 	return nil
 }
 
-// hscan handles HSCAN key cursor [MATCH pattern] [COUNT count]. As in Redis, a missing key is
-// reported before the options are parsed.
+// hscan handles HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES].
 func hscan(c *command.Call) error {
-	k, cursor := c.Args.Key(), c.Args.Cursor()
-	if c.Args.Err != nil {
-		return c.Args.Err
+	open := func(k engine.Key) (command.Collection, error) {
+		h, err := c.Tx.Hash(k)
+		return command.Collection{Len: h.Len(), Scan: func(cursor uint64, n int, visit func(command.Element)) uint64 {
+			return h.Scan(cursor, n, func(field, value string) { visit(command.Element{Name: field, Value: value}) })
+		}}, err
 	}
-	h, err := c.Tx.Hash(k)
-	if err != nil {
-		return err
-	}
-	if h.Len() == 0 {
-		command.WriteScanHeader(&c.Reply, c.Reply.BeginArray(), 0, 0)
-		return nil
-	}
-	options := c.Args.ScanOptions("", true)
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	var found []command.Element
-	next := h.Scan(cursor, min(options.Count, command.MaxScanCount), func(field, value string) {
-		found = append(found, command.Element{Name: field, Value: value})
-	})
-
-	return c.Elements(options, next, found, func(r *wire.Reply, e command.Element) { r.BulkString(e.Value) })
+	return c.ScanElements(true, open, func(r *wire.Reply, e command.Element) { r.BulkString(e.Value) })
 }
 
 // hrandfield handles HRANDFIELD key [count [WITHVALUES]].

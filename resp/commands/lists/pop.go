@@ -9,30 +9,8 @@ import (
 
 func init() {
 	command.Register(
-		&command.Command{
-			Name:       "lpop",
-			Arity:      -2,
-			Flags:      command.Write | command.Fast,
-			Keys:       []command.KeySpec{command.Key("RW access delete", 1)},
-			Syntax:     "key [count]",
-			Group:      "list",
-			Since:      "1.0.0",
-			Complexity: "O(N) where N is the number of elements returned",
-			Summary:    "Remove and get the first elements in a list",
-			Run:        func(c *command.Call) error { return pop(c, false) },
-		},
-		&command.Command{
-			Name:       "rpop",
-			Arity:      -2,
-			Flags:      command.Write | command.Fast,
-			Keys:       []command.KeySpec{command.Key("RW access delete", 1)},
-			Syntax:     "key [count]",
-			Group:      "list",
-			Since:      "1.0.0",
-			Complexity: "O(N) where N is the number of elements returned",
-			Summary:    "Remove and get the last elements in a list",
-			Run:        func(c *command.Call) error { return pop(c, true) },
-		},
+		pops("lpop", "Remove and get the first elements in a list", false),
+		pops("rpop", "Remove and get the last elements in a list", true),
 		&command.Command{
 			Name:       "ltrim",
 			Arity:      4,
@@ -98,6 +76,22 @@ func init() {
 	)
 }
 
+// pops declares LPOP or RPOP, see pop.
+func pops(name, summary string, right bool) *command.Command {
+	return &command.Command{
+		Name:       name,
+		Arity:      -2,
+		Flags:      command.Write | command.Fast,
+		Keys:       []command.KeySpec{command.Key("RW access delete", 1)},
+		Syntax:     "key [count]",
+		Group:      "list",
+		Since:      "1.0.0",
+		Complexity: "O(N) where N is the number of elements returned",
+		Summary:    summary,
+		Run:        func(c *command.Call) error { return pop(c, right) },
+	}
+}
+
 // pop handles LPOP and RPOP key [count].
 func pop(c *command.Call, right bool) error {
 	k := c.Args.Key()
@@ -108,11 +102,7 @@ func pop(c *command.Call, right bool) error {
 	if counted {
 		n = c.Args.IntegerFrom(0, command.ErrNotPositive)
 	}
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	l, err := c.Tx.List(k)
+	l, err := open(c, k)
 	if err != nil {
 		return err
 	}
@@ -143,11 +133,7 @@ func ends(l list.View, n int64, right bool) (lo, hi int) {
 // ltrim handles LTRIM key start stop.
 func ltrim(c *command.Call) error {
 	k, start, stop := c.Args.Key(), c.Args.Integer(), c.Args.Integer()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	l, err := c.Tx.List(k)
+	l, err := open(c, k)
 	if err != nil {
 		return err
 	}
@@ -164,11 +150,7 @@ func ltrim(c *command.Call) error {
 // lrem handles LREM key count element.
 func lrem(c *command.Call) error {
 	k, count, element := c.Args.Key(), c.Args.Integer(), c.Args.Next()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	l, err := c.Tx.List(k)
+	l, err := open(c, k)
 	if err != nil {
 		return err
 	}

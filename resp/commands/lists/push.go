@@ -5,63 +5,16 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/object"
+	"rlserver/internal/list"
 	"rlserver/resp/command"
 )
 
 func init() {
 	command.Register(
-		&command.Command{
-			Name:   "lpush",
-			Arity:  -3,
-			Flags:  command.Write | command.DenyOOM | command.Fast,
-			Keys:   []command.KeySpec{command.Key("RW insert", 1)},
-			Syntax: "key element [element ...]",
-			Group:  "list",
-			Since:  "1.0.0",
-			Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with " +
-				"multiple arguments.",
-			Summary: "Prepend one or multiple elements to a list",
-			Run:     func(c *command.Call) error { return push(c, false, false) },
-		},
-		&command.Command{
-			Name:   "rpush",
-			Arity:  -3,
-			Flags:  command.Write | command.DenyOOM | command.Fast,
-			Keys:   []command.KeySpec{command.Key("RW insert", 1)},
-			Syntax: "key element [element ...]",
-			Group:  "list",
-			Since:  "1.0.0",
-			Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with " +
-				"multiple arguments.",
-			Summary: "Append one or multiple elements to a list",
-			Run:     func(c *command.Call) error { return push(c, true, false) },
-		},
-		&command.Command{
-			Name:   "lpushx",
-			Arity:  -3,
-			Flags:  command.Write | command.DenyOOM | command.Fast,
-			Keys:   []command.KeySpec{command.Key("RW insert", 1)},
-			Syntax: "key element [element ...]",
-			Group:  "list",
-			Since:  "2.2.0",
-			Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with " +
-				"multiple arguments.",
-			Summary: "Prepend an element to a list, only if the list exists",
-			Run:     func(c *command.Call) error { return push(c, false, true) },
-		},
-		&command.Command{
-			Name:   "rpushx",
-			Arity:  -3,
-			Flags:  command.Write | command.DenyOOM | command.Fast,
-			Keys:   []command.KeySpec{command.Key("RW insert", 1)},
-			Syntax: "key element [element ...]",
-			Group:  "list",
-			Since:  "2.2.0",
-			Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with " +
-				"multiple arguments.",
-			Summary: "Append an element to a list, only if the list exists",
-			Run:     func(c *command.Call) error { return push(c, true, true) },
-		},
+		pushes("lpush", "1.0.0", "Prepend one or multiple elements to a list", false, false),
+		pushes("rpush", "1.0.0", "Append one or multiple elements to a list", true, false),
+		pushes("lpushx", "2.2.0", "Prepend an element to a list, only if the list exists", false, true),
+		pushes("rpushx", "2.2.0", "Append an element to a list, only if the list exists", true, true),
 		&command.Command{
 			Name:   "lset",
 			Arity:  4,
@@ -97,15 +50,36 @@ const (
 	errNoIndex = engine.Error("ERR index out of range")
 )
 
+// pushes declares LPUSH, RPUSH, LPUSHX or RPUSHX, see push.
+func pushes(name, since, summary string, right, exists bool) *command.Command {
+	return &command.Command{
+		Name:   name,
+		Arity:  -3,
+		Flags:  command.Write | command.DenyOOM | command.Fast,
+		Keys:   []command.KeySpec{command.Key("RW insert", 1)},
+		Syntax: "key element [element ...]",
+		Group:  "list",
+		Since:  since,
+		Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with " +
+			"multiple arguments.",
+		Summary: summary,
+		Run:     func(c *command.Call) error { return push(c, right, exists) },
+	}
+}
+
+// open ends the arguments, and returns the list that a key holds.
+func open(c *command.Call, k engine.Key) (list.View, error) {
+	if err := c.Args.End(); err != nil {
+		return list.View{}, err
+	}
+	return c.Tx.List(k)
+}
+
 // push handles LPUSH, RPUSH, LPUSHX and RPUSHX key element [element ...]. right: behind the last
 // element; exists: only if the list exists.
 func push(c *command.Call, right, exists bool) error {
 	k, elements := c.Args.Key(), c.Args.Rest()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	l, err := c.Tx.List(k)
+	l, err := open(c, k)
 	if err != nil {
 		return err
 	}
@@ -136,11 +110,7 @@ func reversed(elements [][]byte) [][]byte {
 // lset handles LSET key index element.
 func lset(c *command.Call) error {
 	k, index, element := c.Args.Key(), command.Args{List: [][]byte{c.Args.Next()}}, c.Args.Next()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	l, err := c.Tx.List(k)
+	l, err := open(c, k)
 	switch {
 	case err != nil:
 		return err
@@ -168,11 +138,7 @@ func linsert(c *command.Call) error {
 		return engine.ErrSyntax
 	}
 	pivot, element := c.Args.Next(), c.Args.Next()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	l, err := c.Tx.List(k)
+	l, err := open(c, k)
 	if err != nil {
 		return err
 	}

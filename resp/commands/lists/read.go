@@ -74,7 +74,7 @@ const (
 
 // llen handles LLEN key.
 func llen(c *command.Call) error {
-	l, err := c.Tx.List(c.Args.Key())
+	l, err := open(c, c.Args.Key())
 	if err != nil {
 		return err
 	}
@@ -86,11 +86,7 @@ func llen(c *command.Call) error {
 // lrange handles LRANGE key start stop.
 func lrange(c *command.Call) error {
 	k, start, stop := c.Args.Key(), c.Args.Integer(), c.Args.Integer()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	l, err := c.Tx.List(k)
+	l, err := open(c, k)
 	if err != nil {
 		return err
 	}
@@ -145,11 +141,7 @@ func writeElements(r *wire.Reply, l list.View, lo, hi int, reverse bool) {
 // lindex handles LINDEX key index.
 func lindex(c *command.Call) error {
 	k, index := c.Args.Key(), command.Args{List: [][]byte{c.Args.Next()}}
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	l, err := c.Tx.List(k)
+	l, err := open(c, k)
 	if err != nil {
 		return err
 	}
@@ -180,11 +172,7 @@ type search struct {
 func lpos(c *command.Call) error {
 	k, element := c.Args.Key(), c.Args.Next()
 	s := parseSearch(&c.Args)
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	l, err := c.Tx.List(k)
+	l, err := open(c, k)
 	if err != nil {
 		return err
 	}

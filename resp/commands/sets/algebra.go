@@ -11,98 +11,50 @@ import (
 )
 
 func init() {
-	command.Register(
-		&command.Command{
-			Name:   "sinter",
-			Arity:  -2,
-			Flags:  command.Readonly,
-			Keys:   []command.KeySpec{command.KeysToEnd("RO access", 1, 1)},
-			Tips:   "nondeterministic_output_order",
-			Syntax: "key [key ...]",
-			Group:  "set",
-			Since:  "1.0.0",
-			Complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of " +
-				"sets.",
-			Summary: "Intersect multiple sets",
-			Run:     func(c *command.Call) error { return combine(c, inter) },
-		},
-		&command.Command{
-			Name:   "sinterstore",
-			Arity:  -3,
-			Flags:  command.Write | command.DenyOOM,
-			Keys:   []command.KeySpec{command.Key("RW update", 1), command.KeysToEnd("RO access", 2, 1)},
-			Syntax: "destination key [key ...]",
-			Group:  "set",
-			Since:  "1.0.0",
-			Complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of " +
-				"sets.",
-			Summary: "Intersect multiple sets and store the resulting set in a key",
-			Run:     func(c *command.Call) error { return store(c, inter) },
-		},
-		&command.Command{
-			Name:       "sunion",
-			Arity:      -2,
-			Flags:      command.Readonly,
-			Keys:       []command.KeySpec{command.KeysToEnd("RO access", 1, 1)},
-			Tips:       "nondeterministic_output_order",
-			Syntax:     "key [key ...]",
-			Group:      "set",
-			Since:      "1.0.0",
-			Complexity: "O(N) where N is the total number of elements in all given sets.",
-			Summary:    "Add multiple sets",
-			Run:        func(c *command.Call) error { return combine(c, union) },
-		},
-		&command.Command{
-			Name:       "sunionstore",
-			Arity:      -3,
-			Flags:      command.Write | command.DenyOOM,
-			Keys:       []command.KeySpec{command.Key("OW update", 1), command.KeysToEnd("RO access", 2, 1)},
-			Syntax:     "destination key [key ...]",
-			Group:      "set",
-			Since:      "1.0.0",
-			Complexity: "O(N) where N is the total number of elements in all given sets.",
-			Summary:    "Add multiple sets and store the resulting set in a key",
-			Run:        func(c *command.Call) error { return store(c, union) },
-		},
-		&command.Command{
-			Name:       "sdiff",
-			Arity:      -2,
-			Flags:      command.Readonly,
-			Keys:       []command.KeySpec{command.KeysToEnd("RO access", 1, 1)},
-			Tips:       "nondeterministic_output_order",
-			Syntax:     "key [key ...]",
-			Group:      "set",
-			Since:      "1.0.0",
-			Complexity: "O(N) where N is the total number of elements in all given sets.",
-			Summary:    "Subtract multiple sets",
-			Run:        func(c *command.Call) error { return combine(c, diff) },
-		},
-		&command.Command{
-			Name:       "sdiffstore",
-			Arity:      -3,
-			Flags:      command.Write | command.DenyOOM,
-			Keys:       []command.KeySpec{command.Key("OW update", 1), command.KeysToEnd("RO access", 2, 1)},
-			Syntax:     "destination key [key ...]",
-			Group:      "set",
-			Since:      "1.0.0",
-			Complexity: "O(N) where N is the total number of elements in all given sets.",
-			Summary:    "Subtract multiple sets and store the resulting set in a key",
-			Run:        func(c *command.Call) error { return store(c, diff) },
-		},
-		&command.Command{
-			Name:   "sintercard",
-			Arity:  -3,
-			Flags:  command.Readonly | command.MovableKeys,
-			Keys:   []command.KeySpec{command.KeysCounted("RO access", 1)},
-			Syntax: "numkeys key [key ...] [LIMIT limit]",
-			Group:  "set",
-			Since:  "7.0.0",
-			Complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of " +
-				"sets.",
-			Summary: "Intersect multiple sets and return the cardinality of the result",
-			Run:     sintercard,
-		},
+	const (
+		lookups = "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets."
+		walks   = "O(N) where N is the total number of elements in all given sets."
 	)
+	register("sinter", inter, "RW update", lookups, "Intersect multiple sets")
+	register("sunion", union, "OW update", walks, "Add multiple sets")
+	register("sdiff", diff, "OW update", walks, "Subtract multiple sets")
+	command.Register(&command.Command{
+		Name:       "sintercard",
+		Arity:      -3,
+		Flags:      command.Readonly | command.MovableKeys,
+		Keys:       []command.KeySpec{command.KeysCounted("RO access", 1)},
+		Syntax:     "numkeys key [key ...] [LIMIT limit]",
+		Group:      "set",
+		Since:      "7.0.0",
+		Complexity: lookups,
+		Summary:    "Intersect multiple sets and return the cardinality of the result",
+		Run:        sintercard,
+	})
+}
+
+// register adds a command that replies with the result of an operation, and one with STORE that
+// stores it with an access to the destination.
+func register(name string, o operation, access, complexity, summary string) {
+	both := command.Command{
+		Name:       name,
+		Arity:      -2,
+		Flags:      command.Readonly,
+		Keys:       []command.KeySpec{command.KeysToEnd("RO access", 1, 1)},
+		Tips:       "nondeterministic_output_order",
+		Syntax:     "key [key ...]",
+		Group:      "set",
+		Since:      "1.0.0",
+		Complexity: complexity,
+		Summary:    summary,
+		Run:        func(c *command.Call) error { return combine(c, o) },
+	}
+	stored := both
+	stored.Name, stored.Arity, stored.Flags, stored.Tips = name+"store", -3, command.Write|command.DenyOOM, ""
+	stored.Keys = []command.KeySpec{command.Key(access, 1), command.KeysToEnd("RO access", 2, 1)}
+	stored.Syntax = "destination " + both.Syntax
+	stored.Summary += " and store the resulting set in a key"
+	stored.Run = func(c *command.Call) error { return store(c, o) }
+	command.Register(&both, &stored)
 }
 
 const (

@@ -49,11 +49,7 @@ func spop(c *command.Call) error {
 	if counted {
 		n = c.Args.IntegerFrom(0, command.ErrNotPositive)
 	}
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	s, err := c.Tx.Members(k)
+	s, err := open(c, k)
 	if err != nil {
 		return err
 	}
@@ -98,7 +94,7 @@ func popMany(c *command.Call, k engine.Key, s object.SetView, n int64) {
 func srandmember(c *command.Call) error {
 	k := c.Args.Key()
 	if !c.Args.More() {
-		s, err := c.Tx.Members(k)
+		s, err := open(c, k)
 		if err != nil {
 			return err
 		}
@@ -107,11 +103,7 @@ func srandmember(c *command.Call) error {
 		return nil
 	}
 	n, _ := c.Args.Picks("")
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	s, err := c.Tx.Members(k)
+	s, err := open(c, k)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"rlserver/engine"
 	"rlserver/engine/object"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
@@ -116,14 +117,18 @@ func init() {
 	)
 }
 
+// open ends the arguments, and returns the set that a key holds.
+func open(c *command.Call, k engine.Key) (object.SetView, error) {
+	if err := c.Args.End(); err != nil {
+		return object.SetView{}, err
+	}
+	return c.Tx.Members(k)
+}
+
 // sadd handles SADD key member [member ...].
 func sadd(c *command.Call) error {
 	k, members := c.Args.Key(), c.Args.Rest()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	s, err := c.Tx.Members(k)
+	s, err := open(c, k)
 	if err != nil {
 		return err
 	}
@@ -143,11 +148,7 @@ func sadd(c *command.Call) error {
 // srem handles SREM key member [member ...].
 func srem(c *command.Call) error {
 	k, members := c.Args.Key(), c.Args.Rest()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	if _, err := c.Tx.Members(k); err != nil {
+	if _, err := open(c, k); err != nil {
 		return err
 	}
 
@@ -157,7 +158,7 @@ func srem(c *command.Call) error {
 
 // smembers handles SMEMBERS key.
 func smembers(c *command.Call) error {
-	s, err := c.Tx.Members(c.Args.Key())
+	s, err := open(c, c.Args.Key())
 	if err != nil {
 		return err
 	}
@@ -203,11 +204,7 @@ func writeMembers(r *wire.Reply, n int, members iter.Seq[string]) {
 // sismember handles SISMEMBER key member.
 func sismember(c *command.Call) error {
 	k, member := c.Args.Key(), c.Args.Next()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	s, err := c.Tx.Members(k)
+	s, err := open(c, k)
 	if err != nil {
 		return err
 	}
@@ -219,11 +216,7 @@ func sismember(c *command.Call) error {
 // smismember handles SMISMEMBER key member [member ...].
 func smismember(c *command.Call) error {
 	k, members := c.Args.Key(), c.Args.Rest()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	s, err := c.Tx.Members(k)
+	s, err := open(c, k)
 	if err != nil {
 		return err
 	}
@@ -237,7 +230,7 @@ func smismember(c *command.Call) error {
 
 // scard handles SCARD key.
 func scard(c *command.Call) error {
-	s, err := c.Tx.Members(c.Args.Key())
+	s, err := open(c, c.Args.Key())
 	if err != nil {
 		return err
 	}
@@ -249,11 +242,7 @@ func scard(c *command.Call) error {
 // smove handles SMOVE source destination member.
 func smove(c *command.Call) error {
 	from, to, member := c.Args.Key(), c.Args.Key(), c.Args.Next()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	s, err := c.Tx.Members(from)
+	s, err := open(c, from)
 	if err != nil {
 		return err
 	}
@@ -277,30 +266,13 @@ func smove(c *command.Call) error {
 	return nil
 }
 
-// sscan handles SSCAN key cursor [MATCH pattern] [COUNT count]. As in Redis, a missing key is
-// reported before the options are parsed.
+// sscan handles SSCAN key cursor [MATCH pattern] [COUNT count].
 func sscan(c *command.Call) error {
-	k, cursor := c.Args.Key(), c.Args.Cursor()
-	if c.Args.Err != nil {
-		return c.Args.Err
+	all := func(k engine.Key) (command.Collection, error) {
+		s, err := c.Tx.Members(k)
+		return command.Collection{Len: s.Len(), Scan: func(cursor uint64, n int, visit func(command.Element)) uint64 {
+			return s.Scan(cursor, n, func(member string) { visit(command.Element{Name: member}) })
+		}}, err
 	}
-	s, err := c.Tx.Members(k)
-	if err != nil {
-		return err
-	}
-	if s.Len() == 0 {
-		command.WriteScanHeader(&c.Reply, c.Reply.BeginArray(), 0, 0)
-		return nil
-	}
-	options := c.Args.ScanOptions("", false)
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	var found []command.Element
-	next := s.Scan(cursor, min(options.Count, command.MaxScanCount), func(member string) {
-		found = append(found, command.Element{Name: member})
-	})
-
-	return c.Elements(options, next, found, nil)
+	return c.ScanElements(false, all, nil)
 }

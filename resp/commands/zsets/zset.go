@@ -298,32 +298,17 @@ func zrank(c *command.Call, fromGreatest bool) error {
 	return nil
 }
 
-// zscan handles ZSCAN key cursor [MATCH pattern] [COUNT count]. As in Redis, the options are not
-// checked for a missing key.
+// zscan handles ZSCAN key cursor [MATCH pattern] [COUNT count].
 func zscan(c *command.Call) error {
-	k, cursor := c.Args.Key(), c.Args.Cursor()
-	if c.Args.Err != nil {
-		return c.Args.Err
+	open := func(k engine.Key) (command.Collection, error) {
+		z, err := c.Tx.ZSet(k)
+		return command.Collection{Len: z.Len(), Scan: func(cursor uint64, n int, visit func(command.Element)) uint64 {
+			return z.Scan(cursor, n, func(member []byte, score float64) {
+				visit(command.Element{Name: string(member), Score: score})
+			})
+		}}, err
 	}
-	z, err := c.Tx.ZSet(k)
-	if err != nil {
-		return err
-	}
-	if z.Len() == 0 {
-		command.WriteScanHeader(&c.Reply, c.Reply.BeginArray(), 0, 0)
-		return nil
-	}
-	options := c.Args.ScanOptions("", false)
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	var found []command.Element
-	next := z.Scan(cursor, min(options.Count, command.MaxScanCount), func(member []byte, score float64) {
-		found = append(found, command.Element{Name: string(member), Score: score})
-	})
-
-	return c.Elements(options, next, found, func(r *wire.Reply, e command.Element) { writeBulkFloat(r, e.Score) })
+	return c.ScanElements(false, open, func(r *wire.Reply, e command.Element) { writeBulkFloat(r, e.Score) })
 }
 
 // writeBulkFloat replies with a number as a bulk string, in RESP3 too.
