@@ -63,8 +63,8 @@ func (o *ScanOptions) Err(c *Call) error {
 	return c.Unwanted()
 }
 
-// maxScanCount is the maximum number of elements of a key that one call visits, as it holds the lock
-// of the key.
+// maxScanCount is the maximum number of elements of a key that one call visits, as it holds the
+// lock of the key.
 const maxScanCount = 4096
 
 // Element is a field with its value, or a member with its score.
@@ -76,14 +76,14 @@ type Element struct {
 // Collection is what HSCAN, SSCAN and ZSCAN visit: the elements of a key.
 type Collection struct {
 	Len int
-	// Scan visits about count elements from a cursor on, and returns the next cursor; 0: none is left.
+	// Scan visits about count elements from a cursor on. It returns the next cursor, 0 at the end.
 	Scan func(cursor uint64, count int, visit func(Element)) (next uint64)
 }
 
 // ScanElements handles HSCAN, SSCAN and ZSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES],
-// the latter for a hash. open returns the elements of the key. write writes what follows the name of an
-// element; nil: nothing. As in Redis, the options are not checked for a missing key. The reply is
-// written after the lock of the key is released.
+// the latter for a hash. open returns the elements of the key. write writes what follows the name
+// of an element; nil: nothing. As in Redis, the options are not checked for a missing key. The
+// reply is written after the lock of the key is released.
 func (c *Call) ScanElements(
 	hash bool, open func(engine.Key) (Collection, error), write func(*wire.Reply, Element),
 ) error {
