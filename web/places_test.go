@@ -2,6 +2,7 @@ package web
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -59,47 +61,86 @@ func TestConnectionsAreLimited(t *testing.T) {
 	assert.Contains(t, send(t, address, get("/metrics")), "200 OK")
 }
 
+// pipes is a listener of connections within the process, so that time can be handed in.
+type pipes struct {
+	waiting chan net.Conn
+	closed  chan struct{}
+	close   sync.Once
+}
+
+func newPipes() *pipes { return &pipes{waiting: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.waiting:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.close.Do(func() { close(p.closed) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+// pipeEnd is the server's end of a connection of pipes.
+type pipeEnd struct{ net.Conn }
+
+func (pipeEnd) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
+
+// dial connects once the server accepts it, and sends a text. It returns nil once ctx has ended.
+func (p *pipes) dial(ctx context.Context, text string) net.Conn {
+	client, server := net.Pipe()
+	select {
+	case p.waiting <- pipeEnd{server}:
+	case <-ctx.Done():
+		return nil
+	}
+	_, _ = io.WriteString(client, text) // the server may close the connection
+	return client
+}
+
 // However many clients send half of a request, or nothing, and connect again, health checks are
 // answered, also while all other places are taken.
 func TestHalfRequestsDoNotStarveHealthChecks(t *testing.T) {
+	synctest.Test(t, halfRequests)
+}
+
+func halfRequests(t *testing.T) {
 	o := options(newFake())
 	o.MaxConnections, o.Health = 4, 32
-	s, address := serving(t, o)
-	for range 4 {
-		_, r := dial(t, address, get("/api/events"))
-		_, err := r.ReadString('\n')
-		require.NoError(t, err)
-	}
-	stop := make(chan struct{})
+	ln := newPipes()
+	s := serve(t, o, ln)
 	var all sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	for range 4 {
+		c := ln.dial(ctx, get("/api/events"))
+		all.Go(func() { _, _ = io.Copy(io.Discard, c) })
+	}
+	eventually(t, s, func(n Connections) bool { return n.Busy == 4 })
 	for i := range 160 {
 		half := []string{"G", "GET /healthz HTTP/1.1\r\n", "\x16", "", get("/metrics")[:20]}[i%5]
 		all.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if c, err := net.Dial("tcp", address); err == nil {
-					_, _ = io.WriteString(c, half)
-					c.SetReadDeadline(time.Now().Add(time.Second))
-					_, _ = c.Read(make([]byte, 1)) // until the server closes
-					c.Close()
-				}
+			for c := ln.dial(ctx, half); c != nil; c = ln.dial(ctx, half) {
+				c.SetReadDeadline(time.Now().Add(time.Second))
+				_, _ = c.Read(make([]byte, 1)) // until the server closes
+				c.Close()
 			}
 		})
 	}
 	eventually(t, s, func(n Connections) bool { return n.Open == 36 && n.Cut > 100 })
 	for range 10 {
 		for _, path := range []string{"/healthz", "/readyz"} {
-			assert.Contains(t, send(t, address, get(path)), "200 OK")
+			c := ln.dial(ctx, get(path))
+			reply, _ := io.ReadAll(c)
+			c.Close()
+			assert.Contains(t, string(reply), "200 OK")
 		}
 	}
 	assert.LessOrEqual(t, s.Connections().Open, int64(36))
-	close(stop)
-	all.Wait()
+	stop()
 	eventually(t, s, func(n Connections) bool { return n.Open == n.Busy })
+	s.Close(t.Context())
+	all.Wait()
 }
 
 // A connection that has been answered and sends nothing more makes place for new ones; one that is

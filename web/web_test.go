@@ -108,9 +108,15 @@ func options(source Source) Options {
 // serving starts a server, which runs until the test ends, and returns its address.
 func serving(t *testing.T, o Options) (s *Server, address string) {
 	t.Helper()
-	s = New(o)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	return serve(t, o, ln), ln.Addr().String()
+}
+
+// serve serves a listener's connections until the test ends.
+func serve(t *testing.T, o Options, ln net.Listener) *Server {
+	t.Helper()
+	s := New(o)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ln) }()
 	t.Cleanup(func() {
@@ -119,7 +125,7 @@ func serving(t *testing.T, o Options) (s *Server, address string) {
 		s.Close(ctx)
 		assert.NoError(t, <-ended)
 	})
-	return s, ln.Addr().String()
+	return s
 }
 
 // send sends bytes and returns the server's response up to the end of the connection.
