@@ -171,30 +171,29 @@ func salvage(d directory, n uint64, out io.Writer) error {
 	if err := d.remove(name + temporary); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	w, err := newSnapshotWriter(d, n, time.Now().UnixMilli())
+	o, err := createSnapshot(d, n, time.Now().UnixMilli())
 	if err != nil {
 		return err
 	}
+	w, err := newStateWriter(o, time.Now().UnixMilli())
+	if err != nil {
+		return o.complete(err)
+	}
 	e := engine.New(engine.Options{Databases: maxDatabases, Shards: 1})
+	var failed error
 	if src, err := openData(d, snapshotFile, n, ignoreBytes); err == nil {
 		defer src.close()
-		for {
+		for failed == nil {
 			rec, err := src.next()
 			if err != nil || rec.kind != recordCall || e.Apply(rec.at, rec.effects) != nil {
 				break
 			}
-			w.now = rec.at
+			w.at = rec.at
 			w.add(rec.effects)
-			if len(w.buf) >= snapshotPiece {
-				if err := w.flush(); err != nil {
-					w.discard()
-					return err
-				}
-			}
+			failed = w.flush()
 		}
 	}
-	if err := w.finish(); err != nil {
-		w.discard()
+	if err := o.complete(w.end(failed)); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s: rewritten with the %d records before the damage\n", name, w.records)

@@ -2,9 +2,9 @@ package persistence
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -104,35 +104,85 @@ func (c *CallReader) Flush(apply Apply) (err error) {
 	return err
 }
 
-// WriteState writes all keys and policies of a snapshot as a compressed stream of records, which
-// ends with their number. The records have the time at, Unix ms. rest is called after each piece of
-// work: it may sleep, so that calls are not delayed, and its error ends the writing.
-func WriteState(dst io.Writer, s *engine.Snapshot, at int64, rest func() error) error {
+const (
+	snapshotPiece = 64 << 10               // bytes of records that are compressed together
+	snapshotWork  = 200 * time.Microsecond // of work before a rest, in which calls run
+	snapshotRest  = 4                      // how many times as long as the work a rest is
+	longestRest   = 100 * time.Millisecond
+)
+
+// RestAfter returns for how long to rest after a time of work on a snapshot, so that calls run
+// meanwhile for four fifths of the time; 0: not yet. A longer time of work was spent waiting for
+// the disk or a lock.
+func RestAfter(worked time.Duration) time.Duration {
+	if worked < snapshotWork {
+		return 0
+	}
+	return min(snapshotRest*worked, longestRest)
+}
+
+// stateWriter writes a compressed stream of records, which ends with their number.
+type stateWriter struct {
+	packed  *zstd.Encoder
+	at      int64  // the time of the next records, Unix ms
+	buf     []byte // records that wait to be compressed
+	records int64
+}
+
+func newStateWriter(dst io.Writer, at int64) (*stateWriter, error) {
 	packed, err := zstd.NewWriter(dst, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(maxWindow/8))
+	return &stateWriter{packed: packed, at: at}, err
+}
+
+// add adds the effects of a call to the next piece.
+func (w *stateWriter) add(effects []effect.Effect) {
+	w.buf = appendRecord(w.buf, w.at, effects)
+	w.records++
+}
+
+// flush compresses the records that were added if they are a piece.
+func (w *stateWriter) flush() (err error) {
+	if len(w.buf) >= snapshotPiece {
+		_, err = w.packed.Write(w.buf)
+		if w.buf = w.buf[:0]; cap(w.buf) > 4*snapshotPiece {
+			w.buf = nil
+		}
+	}
+	return err
+}
+
+// end ends the stream, after err of what has written it.
+func (w *stateWriter) end(err error) error {
+	if err == nil {
+		_, err = w.packed.Write(appendMark(w.buf, recordEnd, w.at, w.records))
+	}
+	if err == nil {
+		err = w.packed.Close()
+	}
+	return err
+}
+
+// WriteState writes all keys and policies of a snapshot as a compressed stream of records, which
+// ends with their number. The records have the time at, Unix ms. It works a fifth of the time, and
+// leaves the rest to calls. check is called after each piece of work, and its error ends it.
+func WriteState(dst io.Writer, s *engine.Snapshot, at int64, check func() error) error {
+	w, err := newStateWriter(dst, at)
 	if err != nil {
 		return err
 	}
-	var buf []byte
-	records := int64(0)
-	add := func(effects []effect.Effect) {
-		buf = appendRecord(buf, at, effects)
-		records++
-	}
+	start := time.Now()
 	for more := true; more && err == nil; {
-		more = s.Step(add)
-		if len(buf) >= snapshotPiece {
-			_, err = packed.Write(buf)
-			buf = buf[:0]
+		more = s.Step(w.add)
+		if err = w.flush(); err == nil {
+			err = check()
 		}
-		if err == nil {
-			err = rest()
+		if rest := RestAfter(time.Since(start)); rest > 0 && err == nil {
+			time.Sleep(rest)
+			start = time.Now()
 		}
 	}
-	if err == nil {
-		_, err = packed.Write(appendMark(buf, recordEnd, at, records))
-	}
-	return errors.Join(err, packed.Close())
+	return w.end(err)
 }
 
 // ReadState applies the stream that WriteState has written to an empty engine. Errors use name for

@@ -135,10 +135,7 @@ func sumOf(s *engine.Snapshot, stop <-chan struct{}) (sum [2]uint64, ok bool) {
 			sum[1] += binary.BigEndian.Uint64(hash[8:])
 		}
 	}) {
-		rest := time.Duration(0)
-		if worked := time.Since(start); worked >= snapshotWork {
-			rest = min(snapshotRest*worked, longestRest)
-		}
+		rest := persistence.RestAfter(time.Since(start))
 		if rest == 0 {
 			continue
 		}

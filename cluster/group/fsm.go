@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -187,7 +186,7 @@ func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 	header = s.note.append(header)
 	_, err := sink.Write(header)
 	if err == nil {
-		err = persistence.WriteState(sink, s.state, s.at, s.rest(time.Now()))
+		err = persistence.WriteState(sink, s.state, s.at, s.replica.why)
 	}
 	if err == nil {
 		err = s.replica.awaitAgreed(s.await)
@@ -199,23 +198,6 @@ func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 		s.fsm.logBytes.Add(-s.covers)
 	}
 	return err
-}
-
-const (
-	snapshotWork = 200 * time.Microsecond // of work before a rest, in which calls run
-	snapshotRest = 4                      // how many times as long as the work a rest is
-	longestRest  = 100 * time.Millisecond
-)
-
-// rest returns what is called after each step: the work takes a fifth of the time.
-func (s *snapshot) rest(start time.Time) func() error {
-	return func() error {
-		if worked := time.Since(start); worked >= snapshotWork {
-			time.Sleep(min(snapshotRest*worked, longestRest))
-			start = time.Now()
-		}
-		return s.replica.why()
-	}
 }
 
 // Release implements raft.FSMSnapshot.
