@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func TestDrainThenKill(t *testing.T) {
 	for i := range 20 {
 		assert.Equal(t, fmt.Sprint(i), proxied.Get(ctx, fmt.Sprint("k", i)).Val())
 	}
-	assert.Contains(t, c.run[0].output(), "gets none until it is started again")
+	await(t, func() bool { return strings.Contains(c.run[0].output(), "gets none until it is started again") })
 	c.kill(0)
 	other := redis.NewClient(&redis.Options{Addr: net.JoinHostPort(c.host(1), c.proxy[1]), MaxRetries: -1})
 	defer other.Close()

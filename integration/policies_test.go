@@ -69,7 +69,7 @@ func TestPolicyFileReload(t *testing.T) {
 	require.Equal(t, "LEASE 1 10s", do(t, rdb, "RL.POLICY GET new"))
 	require.Equal(t, "TOKEN 5 1 1h", do(t, rdb, "RL.POLICY GET api"), "a policy that is no longer in the file stays")
 	require.Regexp(t, `^\[1 3 0 `, do(t, rdb, "RL.CHECK ann login"), "usage is kept")
-	require.Contains(t, s.output(), `changed="login new"`)
+	await(t, func() bool { return strings.Contains(s.output(), `changed="login new"`) })
 
 	before := do(t, rdb, "RL.POLICY LIST")
 	write("policies:\n  login: {slide: {limit: 4, window: 1h}}\n  new: {lease: {limit: 0, ttl: 10}}\n")

@@ -35,7 +35,7 @@ const (
 	patience = 60 * time.Second // no condition takes so long, however slow the machine
 	// steady is a timeout that no pause of a slow machine reaches. Nobody waits for it: trio.leader
 	// has a node call an election at once.
-	steady = 5 * time.Second
+	steady = 30 * time.Second
 	short  = 400 * time.Millisecond // for tests that go on through any number of elections
 )
 
