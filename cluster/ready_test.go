@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -70,28 +71,29 @@ func TestDisksAreReplacedByReadinessAlone(t *testing.T) {
 			}
 		}
 	}
-	stop, calls := make(chan struct{}), sync.WaitGroup{}
+	ctx, cancel := context.WithCancel(t.Context())
+	calls := sync.WaitGroup{}
 	calls.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(time.Millisecond):
-				round()
-			}
+		for ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+			round()
 		}
 	})
-	for i := range f.nodes {
-		f.ready(i)
+	end := func() { cancel(); calls.Wait() }
+	t.Cleanup(end) // before the nodes are stopped, if the test fails
+	replace := func(i int) {
 		mu.Lock()
+		defer mu.Unlock()
 		f.stop(i)
 		require.NoError(t, os.RemoveAll(f.options[i].Dir))
 		require.NoError(t, f.start(i))
-		mu.Unlock()
+	}
+	for i := range f.nodes {
+		f.ready(i)
+		replace(i)
 		f.ready(i)
 	}
-	close(stop)
-	calls.Wait()
+	end()
 	before := append([]int64(nil), admitted...)
 	f.settled()
 	f.eventually("each group serves", func() error {

@@ -75,18 +75,23 @@ func (f *fleet) rollBack() {
 	f.cut(behind, true, true)
 	f.healthyBut(behind, 10*time.Second)
 	old.end(syscall.SIGKILL)
-	saved := filepath.Join(old.dir, "saved")
+	saved := old.dir + "-saved" // its own file system has no room for both
 	err := os.CopyFS(saved, os.DirFS(old.data()))
 	defer os.RemoveAll(saved)
 	old.start()
+	if err != nil {
+		f.network.Heal()
+		f.book.find(fmt.Sprintf("the directory of %s cannot be saved: %v", old.name, err), nil)
+		return
+	}
 	f.healthyBut(behind, 10*time.Second)
 	b := f.clients.newBurst()
 	b.call(old.host, clustertest.Hit)
 	time.Sleep(between(500*time.Millisecond, 2*time.Second))
 	old.end(syscall.SIGKILL)
 	old.empty()
-	if err != nil || os.Rename(saved, old.data()) != nil {
-		fmt.Println("the directory of", old.name, "cannot be rolled back:", err)
+	if err := os.CopyFS(old.data(), os.DirFS(saved)); err != nil {
+		f.book.find(fmt.Sprintf("the directory of %s cannot be put back: %v", old.name, err), nil)
 	}
 	f.network.Heal()
 	for _, other := range f.others(knows) {

@@ -43,8 +43,9 @@ type node struct {
 // groups is how many groups the cluster has.
 const groups = 4
 
-// diskSize is the size of a node's file system: the logs of its groups allocate 8 MB each.
-const diskSize = 160 << 20
+// diskSize is the size of a node's file system: the logs of its groups allocate 8 MB each, and a
+// backup is made beside them.
+const diskSize = 256 << 20
 
 func newNode(host int, dir, binary string, expect int, n *network.Network) (*node, error) {
 	ns, err := network.NewNamespace()
