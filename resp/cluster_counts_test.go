@@ -169,13 +169,13 @@ func TestLeadershipEndsWhileCallsWait(t *testing.T) {
 	ended := make(chan struct{})
 	f.ended = ended
 	c, other := ts.dial(), ts.dial()
-	for _, call := range [][]string{{"BZPOPMIN", "q", "0"}, {"RL.LEASE", "l", "1", "1h", "b", "WAIT", "2h"}} {
+	for _, call := range [][]string{{"BZPOPMIN", "q", "0"}, {"BLMOVE", "q", "{q}r", "LEFT", "LEFT", "0"}, {"RL.LEASE", "l", "1", "1h", "b", "WAIT", "2h"}} {
 		assert.Contains(t, other.do("RL.LEASE l 1 1h a"), "*5 :1")
 		_, err := c.Write([]byte(frame(call...)))
 		require.NoError(t, err)
 		waits := func() bool { return ts.partitionOf(0, f.partition).queues.Waiting.Load() == 1 }
 		require.Eventually(t, waits, time.Minute, time.Millisecond)
-		if call[0] == "BZPOPMIN" { // CLIENT UNBLOCK changes nothing either
+		if call[0] != "RL.LEASE" { // CLIENT UNBLOCK changes nothing either
 			f.failed.Store(true)
 			assert.Equal(t, ":1", other.do("CLIENT UNBLOCK 1 ERROR"))
 			assert.Contains(t, c.read(), "-UNBLOCKED")

@@ -302,6 +302,7 @@ func TestCallsThatWereGivenUpDoNotRun(t *testing.T) {
 	queues := ts.partitionOf(0, f.partition).queues
 	for call, free := range map[string]string{
 		"BZPOPMIN q 0":              "ZADD q 1 m",
+		"BLMOVE p {p}r LEFT LEFT 0": "RPUSH p e",
 		"RL.LEASE l 1 1h x WAIT 1h": "RL.RELEASE l a",
 	} {
 		require.Contains(t, c.do("RL.LEASE l 1 1h a"), "*5 :1")
@@ -315,6 +316,7 @@ func TestCallsThatWereGivenUpDoNotRun(t *testing.T) {
 		assert.Contains(t, node.read(), changedNothing, call)
 	}
 	assert.Equal(t, ":1", c.do("ZCARD q"))
+	assert.Equal(t, ":1", c.do("LLEN p"))
 	c.do("RL.RELEASE l a") // in one of the orders it is still taken
 	assert.Equal(t, ":0", c.do("ZCARD l"))
 }

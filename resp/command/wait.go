@@ -26,6 +26,7 @@ type Request struct {
 	// when the call can be admitted if no other call arrives, Unix ms; Never: others are before it
 	RetryAt int64
 	Pop     Popper // nil for a limiter
+	Targets int    // how many of the call's last keys Pop inserts into: it does not wait for these
 }
 
 // ErrWait is returned by a handler whose call has to wait: it has no reply yet.
@@ -101,6 +102,29 @@ const Never = math.MaxInt64
 
 // Popper pops from the first of several keys that has an element, and writes the reply.
 type Popper interface {
-	// Pop reports whether any of the keys had an element. The locks of the keys are held.
+	// Pop reports whether any of the keys had an element; if one had, an error is the reply of the
+	// call. The last of the keys are the targets. The locks of the others are held; if it needs
+	// that of a target and cannot have it now, it changes nothing and returns ErrTargetLocked.
 	Pop(tx *engine.Tx, keys []engine.Key, r *wire.Reply) (found bool, err error)
+}
+
+// ErrTargetLocked is returned by Popper.Pop if another call has the lock of a target.
+var ErrTargetLocked = errors.New("the target of a pop is locked")
+
+// PopOrWait pops from keys, which are all keys of the call, or waits up to wait ms for an element.
+// The last of them may be a target. Within EXEC it does not wait: the reply is null.
+func (c *Call) PopOrWait(keys []engine.Key, targets int, wait int64, p Popper) error {
+	found, err := p.Pop(c.Tx, keys, &c.Reply)
+	switch {
+	case err != nil || found:
+		return err
+	case c.Executing && targets > 0:
+		c.Reply.Null()
+		return nil
+	case c.Executing:
+		c.Reply.NullArray()
+		return nil
+	}
+	c.Request = Request{Deadline: After(c.Env.Time.Elapsed(), wait), Pop: p, Targets: targets}
+	return ErrWait
 }

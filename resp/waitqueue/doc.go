@@ -24,9 +24,10 @@
 // and looks at each key once more when it joins its queue. Before it leaves, it is marked as ended,
 // so that nothing is popped for a client that has gone.
 //
-// A call on several keys runs only when it is first in all its queues, under the locks of all its
-// keys. Only the timer takes those locks; a queue that meets such a call elsewhere sets the timer
-// to now.
+// A limiter's call on several keys runs only when it is first in all its queues, under the locks of
+// all its keys. Only the timer takes those locks; a queue that meets such a call elsewhere sets the
+// timer to now. The same goes for a pop with a target (BLMOVE) if another call has the target's
+// lock; usually none has, and the element is moved in the call that has inserted it.
 //
 // # In another client's Tx.End
 //

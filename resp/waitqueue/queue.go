@@ -60,6 +60,7 @@ type queue struct {
 	watch    engine.Watch
 	limiters list.List // *entry
 	pops     list.List // *entry
+	popsDue  bool      // the pops wait for the lock of a target
 	timeouts timeouts  // of the waiters for which this is the queue of their first key
 
 	// retryAt is the time, Unix ms, before which the first limiter cannot be admitted unless one of
@@ -137,7 +138,7 @@ func (qs *Queues) join(tx *engine.Tx, w *Waiter, keys []engine.Key) {
 
 // keyChanged processes the queue at the end of a call that has changed its key. It is the queue's
 // Watch.Then: it runs inside Tx.End of that call, which is another client's, under the locks of
-// that call. If the first limiter needs more locks, the timer fires at once and takes them.
+// that call. If a waiter needs more locks, the timer fires at once and takes them.
 func (q *queue) keyChanged(tx *engine.Tx) {
 	q.retryAt = 0
 	if q.process(tx, nil) != nil {
@@ -167,16 +168,18 @@ func (q *queue) timerFired() {
 }
 
 // process runs the calls whose turn it is: the pops, the first limiters as long as they are
-// admitted, and the calls whose timeout has ended. A call on several keys needs the locks of all
-// its keys, which are only held for the waiter locked. For another one process stops and returns
-// it; timerFired then calls process again with the locks. While changes are paused it sets the
-// timer to the end of the pause.
+// admitted, and the calls whose timeout has ended. A limiter's call on several keys needs the locks
+// of all its keys, which are only held for the waiter locked, and a pop may need that of a target.
+// For another one process stops and returns it; timerFired then calls process again with the locks.
+// While changes are paused it sets the timer to the end of the pause.
 func (q *queue) process(tx *engine.Tx, locked *Waiter) (needs *Waiter) {
 	if pause := q.owner.paused(); pause > 0 {
 		q.setTimerTo(wakeTime{command.Never, q.owner.clock.Elapsed() + pause})
 		return nil
 	}
-	q.processPops(tx)
+	if needs = q.processPops(tx); needs != nil {
+		return needs
+	}
 	for {
 		e, timedOut := q.next(tx.Now(), q.owner.clock.Elapsed())
 		if e == nil {
@@ -212,16 +215,24 @@ func (q *queue) next(now int64, elapsed time.Duration) (e *entry, timedOut bool)
 	return nil, false
 }
 
-// processPops pops members for the waiting pops, as long as the key has any.
-func (q *queue) processPops(tx *engine.Tx) {
+// processPops pops elements for the waiting pops, as long as the key has any. Pops of another type
+// than the key's keep waiting. It stops at a pop whose target is locked, and returns it.
+func (q *queue) processPops(tx *engine.Tx) (needs *Waiter) {
+	q.popsDue = false
 	for next := q.pops.Front(); next != nil; {
 		e := next.Value.(*entry)
 		next = next.Next()
-		if e.waiter.isPending() && !e.waiter.tryPop(tx, q.key) {
-			return
+		switch e.waiter.tryPop(tx, q.key) {
+		case popDone:
+			q.remove(tx, e)
+		case popNothing:
+			return nil
+		case popNeedsLock:
+			q.popsDue = true
+			return e.waiter
 		}
-		q.remove(tx, e)
 	}
+	return nil
 }
 
 // remove removes a waiter from this queue by its entry, and closes the queue if it is empty then.
@@ -259,7 +270,10 @@ func (q *queue) close(tx *engine.Tx) {
 // wakeTime returns when the queue has to be processed next.
 func (q *queue) wakeTime() wakeTime {
 	at := noWakeTime
-	if q.limiters.Len() > 0 {
+	switch {
+	case q.popsDue && q.pops.Len() > 0:
+		at.retryAt = 0
+	case q.limiters.Len() > 0:
 		at.retryAt = q.retryAt
 	}
 	if len(q.timeouts) > 0 {

@@ -2,6 +2,7 @@ package waitqueue
 
 import (
 	"container/list"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,7 +20,7 @@ type Waiter struct {
 	owner    *Queues
 	prepared command.Prepared // with copies of the words
 	at       *atomic.Pointer[Waiter]
-	keys     []engine.Key   // all, in the order of the words; nil after Join
+	keys     []engine.Key   // all, in the order of the words; nil for a pop without a target
 	deadline time.Duration  // elapsed; Never: no timeout
 	arrival  int64          // increases with each waiter
 	popper   command.Popper // nil for a limiter's call
@@ -134,8 +135,8 @@ func (w *Waiter) begin() (keys []engine.Key) {
 	hasher := command.Hasher{Engine: w.owner.engine}
 	hasher.Add(&w.prepared)
 	keys = hasher.Keys
-	if w.popper == nil {
-		w.keys, keys = keys, slices.Clone(keys)
+	if targets := w.call.Request.Targets; w.popper == nil || targets > 0 {
+		w.keys, keys = keys, slices.Clone(keys[:len(keys)-targets])
 	}
 	slices.SortFunc(keys, engine.Key.Compare)
 	keys = slices.CompactFunc(keys, engine.Key.Is)
@@ -291,26 +292,44 @@ func (w *Waiter) attempt(tx *engine.Tx, timedOut bool) bool {
 	return true
 }
 
-// tryPop pops from a key, under its lock, and reports whether the key had a member. A key of
-// another type has none, as in Redis.
-func (w *Waiter) tryPop(tx *engine.Tx, k engine.Key) bool {
+// popResult is the result of tryPop.
+type popResult uint8
+
+const (
+	popDone      popResult = iota // the call no longer waits
+	popNothing                    // the key has no elements
+	popElsewhere                  // the key is of another type
+	popNeedsLock                  // the call has a target, which is locked
+)
+
+// tryPop pops from a key, under its lock. A key of another type has no elements, as in Redis.
+func (w *Waiter) tryPop(tx *engine.Tx, k engine.Key) popResult {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.outcome != pending {
-		return true
+		return popDone
 	}
 	if w.call.GivenUp() {
 		w.outcome, w.refusal = refused, ErrMoved
 		w.wake()
-		return true
+		return popDone
 	}
-	found, err := w.popper.Pop(tx, []engine.Key{k}, &w.call.Reply)
-	if err != nil || !found {
-		return false
+	keys := append([]engine.Key{k}, w.keys[len(w.keys)-w.call.Request.Targets:]...)
+	found, err := w.popper.Pop(tx, keys, &w.call.Reply)
+	switch {
+	case errors.Is(err, command.ErrTargetLocked):
+		return popNeedsLock
+	case !found && err != nil:
+		return popElsewhere
+	case !found:
+		return popNothing
+	case err != nil:
+		w.call.ReplyError(err.Error())
+	default:
+		w.call.Changed = true
 	}
-	w.call.Changed = true
 	w.setDecided(tx)
-	return true
+	return popDone
 }
 
 // setDecided marks the reply as written. When the call that tx belongs to has its journal position,

@@ -18,6 +18,7 @@ import (
 	"rlserver/resp/command/commandtest"
 	_ "rlserver/resp/commands/keys"
 	_ "rlserver/resp/commands/limits"
+	_ "rlserver/resp/commands/lists"
 	_ "rlserver/resp/commands/zsets"
 	"rlserver/resp/executor"
 )
@@ -86,6 +87,38 @@ func TestPopsGetMembersInOrderOfArrival(t *testing.T) {
 	assert.Equal(t, 2, f.woken)
 	f.Do("ZADD z 3 c")
 	f.requireReply("*3\r\n$1\r\nz\r\n$1\r\nc\r\n$1\r\n3\r\n", third)
+	f.requireEmpty()
+}
+
+// An element is moved in the call that has inserted it, if nobody holds the lock of the target.
+// Otherwise the timer moves it, and calls behind it wait for their turn.
+func TestPopWhoseTargetIsLocked(t *testing.T) {
+	f := newFixture(t)
+	source := []engine.Key{f.Env.Engine.Key([]byte("source"))}
+	tx, holder, name := f.Env.Engine.NewTx(), f.Env.Engine.NewTx(), ""
+	tx.Begin(commandtest.Start, 0, source, false)
+	holder.Begin(commandtest.Start, 0, nil, false)
+	for i := 0; name == "" || !holder.Join([]engine.Key{f.Env.Engine.Key([]byte(name))}); i++ {
+		name = fmt.Sprint("target", i) // until it has another lock
+	}
+	tx.End()
+	holder.End()
+
+	move := f.enqueue("BLMOVE source " + name + " LEFT LEFT 0")
+	f.Do("RPUSH source a")
+	f.requireReply("$1\r\na\r\n", move)
+
+	move, pop := f.enqueue("BLMOVE source "+name+" LEFT LEFT 0"), f.enqueue("BLPOP source 0")
+	holder.Begin(commandtest.Start, 0, []engine.Key{f.Env.Engine.Key([]byte(name))}, false)
+	f.Do("RPUSH source b c")
+	assert.True(t, move.Waits())
+	assert.True(t, pop.Waits())
+	assert.Equal(t, ":2", f.Do("LLEN source"))
+	holder.End()
+	require.Eventually(t, func() bool { return !pop.Waits() }, time.Minute, time.Millisecond)
+	f.requireReply("$1\r\nb\r\n", move)
+	f.requireReply("*2\r\n$6\r\nsource\r\n$1\r\nc\r\n", pop)
+	assert.Equal(t, "*2 $1 b $1 a", f.Do("LRANGE "+name+" 0 -1"))
 	f.requireEmpty()
 }
 

@@ -8,5 +8,5 @@
 // Calls that search a long list hold its lock meanwhile and say that they take long. LREM removes
 // what it finds from the end to the front, so that the ranks of what is left to remove stay valid.
 //
-// Left out: the commands that wait (BLPOP), and the settings for the size of packed runs.
+// A blocking pop on empty keys returns command.ErrWait, see package waitqueue.
 package lists

@@ -5,6 +5,7 @@ import (
 	"rlserver/engine/object"
 	"rlserver/internal/list"
 	"rlserver/resp/command"
+	"rlserver/resp/wire"
 )
 
 func init() {
@@ -59,7 +60,7 @@ func init() {
 			ReplacedBy: "`LMOVE` with the `RIGHT` and `LEFT` arguments",
 			Complexity: "O(1)",
 			Summary:    "Remove the last element in a list, prepend it to another list and return it",
-			Run:        rpoplpush,
+			Run:        mover{fromRight: true}.moveNow,
 		},
 		&command.Command{
 			Name:       "lmpop",
@@ -184,18 +185,12 @@ func removeAll(c *command.Call, k engine.Key, ranks []int, reverse bool) {
 
 // lmove handles LMOVE source destination LEFT | RIGHT LEFT | RIGHT.
 func lmove(c *command.Call) error {
-	from, to := c.Args.Key(), c.Args.Key()
-	m := mover{to: to, fromRight: right(&c.Args), toRight: right(&c.Args)}
+	c.Args.CountedKeys(2, 2)
+	m := mover{fromRight: right(&c.Args), toRight: right(&c.Args)}
 	if err := c.Args.End(); err != nil {
 		return err
 	}
-	return moveNow(c, from, m)
-}
-
-// rpoplpush handles RPOPLPUSH source destination.
-func rpoplpush(c *command.Call) error {
-	from, to := c.Args.Key(), c.Args.Key()
-	return moveNow(c, from, mover{to: to, fromRight: true})
+	return m.moveNow(c)
 }
 
 // right takes LEFT or RIGHT.
@@ -210,43 +205,45 @@ func right(a *command.Args) bool {
 }
 
 // mover moves an element from an end of a list to an end of another.
-type mover struct {
-	to                 engine.Key
-	fromRight, toRight bool
-}
+type mover struct{ fromRight, toRight bool }
 
-// moveNow replies with the element that it moves, or null if there is none.
-func moveNow(c *command.Call, from engine.Key, m mover) error {
-	element, found, err := m.move(c.Tx, from)
-	if err != nil {
-		return err
+// moveNow handles LMOVE and RPOPLPUSH: it moves an element from the first key of the call to the
+// second, and replies with it, or with null if there is none.
+func (m mover) moveNow(c *command.Call) error {
+	found, err := m.Pop(c.Tx, c.Keys, &c.Reply)
+	if err == nil && !found {
+		c.Reply.Null()
 	}
-	c.Reply.BulkOrNull(element, found)
-	return nil
+	return err
 }
 
-// move moves an element, of which it returns a copy; found is false if the list is empty. It is
-// inserted before it is removed: a list that it is moved within keeps its deadline.
-func (m mover) move(tx *engine.Tx, from engine.Key) (element []byte, found bool, err error) {
+// Pop implements command.Popper: it moves an element from the first key to the second, its target.
+// It is inserted before it is removed, as a list that it is moved within keeps its deadline.
+func (m mover) Pop(tx *engine.Tx, keys []engine.Key, r *wire.Reply) (found bool, err error) {
+	from, to := keys[0], keys[1]
 	l, err := tx.List(from)
 	if err != nil || l.Len() == 0 {
-		return nil, false, err
+		return false, err
+	}
+	if !tx.Join(keys[1:]) {
+		return false, command.ErrTargetLocked
+	}
+	target, err := tx.List(to)
+	if err != nil {
+		return true, err
 	}
 	lo, hi := ends(l, 1, m.fromRight)
-	element = append([]byte{}, l.At(lo)...)
-	target, err := tx.List(m.to)
-	if err != nil {
-		return nil, false, err
-	}
+	element := append([]byte{}, l.At(lo)...)
+	r.Bulk(element)
 	at := 0
 	if m.toRight {
 		at = target.Len()
-	} else if from.Is(m.to) {
+	} else if from.Is(to) {
 		lo, hi = lo+1, hi+1
 	}
-	tx.Insert(m.to, object.TypeList, at, element)
+	tx.Insert(to, object.TypeList, at, element)
 	tx.RemoveSpan(from, lo, hi)
-	return element, true, nil
+	return true, nil
 }
 
 // popper pops elements for a call: their number, from which end, and the form of the reply.
@@ -254,6 +251,25 @@ type popper struct {
 	n     int64
 	right bool
 	many  bool // reply with the elements as an array, as LMPOP does; otherwise with one
+}
+
+// Pop implements command.Popper: it replies with the name of the first of the keys that has any
+// elements, and these.
+func (p popper) Pop(tx *engine.Tx, keys []engine.Key, r *wire.Reply) (found bool, err error) {
+	k, l, err := first(tx, keys)
+	if err != nil || l.Len() == 0 {
+		return false, err
+	}
+	lo, hi := ends(l, p.n, p.right)
+	r.Array(2)
+	r.Bulk(k.Name)
+	if p.many {
+		writeElements(r, l, lo, hi, p.right)
+	} else {
+		r.Bulk(l.At(lo))
+	}
+	tx.RemoveSpan(k, lo, hi)
+	return true, nil
 }
 
 // first returns the first of the keys whose list has elements, and a view of it.

@@ -85,7 +85,7 @@ func bzpop(c *command.Call, greatest bool) error {
 	if err := c.Args.End(); err != nil {
 		return err
 	}
-	return popOrWait(c, keys, wait, zpopper{n: 1, greatest: greatest})
+	return c.PopOrWait(keys, 0, wait, zpopper{n: 1, greatest: greatest})
 }
 
 // bzmpop handles BZMPOP timeout numkeys key [key ...] MIN | MAX [COUNT count].
@@ -99,21 +99,7 @@ func bzmpop(c *command.Call) error {
 	if timeout.Err != nil {
 		return timeout.Err
 	}
-	return popOrWait(c, keys, wait, p)
-}
-
-// popOrWait pops now, or waits up to wait ms for a member. Within a transaction it does not wait.
-func popOrWait(c *command.Call, keys []engine.Key, wait int64, p zpopper) error {
-	found, err := p.Pop(c.Tx, keys, &c.Reply)
-	switch {
-	case err != nil || found:
-		return err
-	case c.Executing:
-		c.Reply.NullArray()
-		return nil
-	}
-	c.Request = command.Request{Deadline: command.After(c.Env.Time.Elapsed(), wait), Pop: p}
-	return command.ErrWait
+	return c.PopOrWait(keys, 0, wait, p)
 }
 
 // parsePops parses the arguments that ZMPOP and BZMPOP share: numkeys key [key ...] MIN | MAX
