@@ -169,7 +169,9 @@ func TestLeadershipEndsWhileCallsWait(t *testing.T) {
 	ended := make(chan struct{})
 	f.ended = ended
 	c, other := ts.dial(), ts.dial()
-	for _, call := range [][]string{{"BZPOPMIN", "q", "0"}, {"BLMOVE", "q", "{q}r", "LEFT", "LEFT", "0"}, {"RL.LEASE", "l", "1", "1h", "b", "WAIT", "2h"}} {
+	for _, call := range [][]string{
+		{"BZPOPMIN", "q", "0"}, {"BLMOVE", "q", "{q}r", "LEFT", "LEFT", "0"}, {"RL.LEASE", "l", "1", "1h", "b", "WAIT", "2h"},
+	} {
 		assert.Contains(t, other.do("RL.LEASE l 1 1h a"), "*5 :1")
 		_, err := c.Write([]byte(frame(call...)))
 		require.NoError(t, err)
