@@ -170,7 +170,8 @@ func TestLeadershipEndsWhileCallsWait(t *testing.T) {
 	f.ended = ended
 	c, other := ts.dial(), ts.dial()
 	for _, call := range [][]string{
-		{"BZPOPMIN", "q", "0"}, {"BLMOVE", "q", "{q}r", "LEFT", "LEFT", "0"}, {"RL.LEASE", "l", "1", "1h", "b", "WAIT", "2h"},
+		{"BZPOPMIN", "q", "0"}, {"BLMOVE", "q", "{q}r", "LEFT", "LEFT", "0"},
+		{"RL.LEASE", "l", "1", "1h", "b", "WAIT", "2h"},
 	} {
 		assert.Contains(t, other.do("RL.LEASE l 1 1h a"), "*5 :1")
 		_, err := c.Write([]byte(frame(call...)))
