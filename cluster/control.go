@@ -57,17 +57,16 @@ func (c *control) Exchange(theirs Report, own *Report) error {
 	return nil
 }
 
-// PoliciesOf are the policies for groups that the called node leads.
-type PoliciesOf struct {
+// MapFor is a map for the leader of groups.
+type MapFor struct {
+	Map    Map
 	Groups []int
-	List   PolicyList
 }
 
-// SetPolicies sets the policies in all groups that this node leads, and answers which of those that
-// are named have agreed on them.
-func (c *control) SetPolicies(args PoliciesOf, agreed *[]int) error {
+// Agree has the node take over a map, and answers which of the groups it has led since.
+func (c *control) Agree(args MapFor, agreed *[]int) error {
 	if c.n.Map() != nil {
-		*agreed = c.n.agreePolicies(args)
+		*agreed = c.n.agree(&args.Map, args.Groups)
 	}
 	return nil
 }

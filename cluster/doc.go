@@ -31,9 +31,9 @@
 // # While it runs
 //
 // Nodes exchange reports on the control channel (gossip.go): which groups they lead, their
-// replicas, and, from the leader of group 0, the policies, which each node sets in the groups that
-// it leads. A leader hands a group over to the node that the map names first, when that has stored
-// what it proposes for a while (balance.go).
+// replicas, and the map for who has an older one. Users and policies are part of the map, so that
+// all nodes have the same (users.go, policies.go). A leader hands a group over to the node that the
+// map names first, when that has stored what it proposes for a while (balance.go).
 //
 // # Files
 //
@@ -48,7 +48,7 @@
 //	drain.go      leadership that is given away by an order
 //	gossip.go     reports
 //	control.go    calls between nodes
-//	policies.go   the policies in all groups
+//	policies.go   the policies, which are a part of the map as well
 //	sharing.go    calls that have all groups agree on something
 //	users.go      the users, which are a part of the map
 //	balance.go    who should lead

@@ -23,7 +23,6 @@ func (n *Node) gossip(ctx context.Context) {
 	talks := make(map[string]talk)
 	n.work.Go(func() { n.balance(ctx) })
 	n.work.Go(func() { n.keepSeen(ctx) })
-	n.work.Go(func() { n.every(ctx, policyInterval, n.sharePolicies) })
 	n.work.Go(func() { n.every(ctx, clockInterval, n.compareClocks) })
 	n.work.Go(func() { n.rounds(ctx, n.options.roundInterval, n.reconcile) })
 	last := time.Now()
@@ -133,14 +132,8 @@ type Report struct {
 	Members    map[int][]group.Server
 	// the members that store what the leader proposes
 	KeepUp   map[int][]group.ReplicaID
-	Replicas map[int]Replica // by group
-	// the policies, from the node that leads group 0
-	HasPolicies   bool
-	Policies      []Policy
-	PoliciesOrder Order
-	PoliciesTerms []uint64 // see PolicyList
-
-	Digests map[int]group.Digest // of the state of its replicas, by group
+	Replicas map[int]Replica      // by group
+	Digests  map[int]group.Digest // of the state of its replicas, by group
 
 	Accepts map[string]uint64  // the starts of other nodes that it has noted, see seen.go
 	Refuses map[string]Refusal // those that it refuses
@@ -197,9 +190,6 @@ func (n *Node) report(to string) Report {
 			r.Leads[i], r.Committed[i], r.Members[i], r.KeepUp[i] = p.Term(), st.Agreed, st.Members, g.KeepUp()
 		}
 	}
-	if list, ok := n.ownPolicies(); ok {
-		r.HasPolicies, r.Policies, r.PoliciesOrder, r.PoliciesTerms = true, list.Policies, list.Order, list.Terms
-	}
 	return r
 }
 
@@ -234,9 +224,6 @@ func (n *Node) heard(r Report) {
 	n.wanted.Hear(r.Node, r.Wanted, time.Now())
 	if _, leads := r.Leads[0]; leads && r.MapVersion <= m.Version {
 		n.confirmUsers()
-	}
-	if r.HasPolicies {
-		n.copyPolicies(PolicyList{r.PoliciesOrder, r.Policies, r.PoliciesTerms})
 	}
 	for i, index := range r.Committed {
 		if g := n.Group(i); g != nil {

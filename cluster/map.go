@@ -49,8 +49,12 @@ type Map struct {
 	Founder  string // name of the node that has made the cluster
 	Founded  bool   // all nodes that it began with have this map
 	Members  []Member
-	Replicas [][]string // names of nodes, by group; the first should lead
-	Users    []string   // see Users; nil: the cluster has none yet
+	Replicas [][]string        // names of nodes, by group; the first should lead
+	Users    []string          // see Users; nil: the cluster has none yet
+	Policies map[string]string // definitions, by name
+	// PoliciesVersion is the Version that has changed them last; 0: they are still among the keys
+	// of each group.
+	PoliciesVersion uint64
 }
 
 // mapFormat is the latest Format that this server knows.
@@ -61,7 +65,7 @@ func newMap(id mux.ClusterID, founder string, members []Member, groups int) *Map
 	members = slices.SortedFunc(slices.Values(members), byName)
 	m := &Map{
 		ID: hex.EncodeToString(id[:]), Version: 1, Founder: founder, Members: members,
-		Replicas: make([][]string, groups),
+		Replicas: make([][]string, groups), PoliciesVersion: 1,
 	}
 	for g := range m.Replicas {
 		for i := range min(replication, len(members)) {

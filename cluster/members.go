@@ -60,6 +60,7 @@ func (n *Node) follow(m *Map) {
 	}
 	n.pruneLocked()
 	n.mu.Unlock()
+	n.takePolicies(m) // before anybody sees that this node has the map
 	n.opened.Store(&opened{m, o.groups})
 	n.tell()
 	n.sayMembers(o.m, m)
@@ -191,6 +192,7 @@ func (n *Node) leadCluster() {
 // update brings a map up to date: nodes that have moved, nodes that may leave.
 func (n *Node) update(m *Map) (changed bool, err error) {
 	changed = n.giveUsers(m)
+	changed = n.givePolicies(m) || changed
 	for i := range m.Members {
 		member := &m.Members[i]
 		now, ok := n.reported(member.Name)

@@ -443,7 +443,7 @@ func TestAMoveGoesOnAfterACrash(t *testing.T) {
 	moving()
 	first := 0
 	for i, n := range f.nodes {
-		if _, leads := n.ownPolicies(); leads {
+		if g := n.Group(0); g != nil && g.Status().Leads {
 			first = i
 		}
 	}

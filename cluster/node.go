@@ -25,6 +25,7 @@ import (
 	"rlserver/cluster/slot"
 	"rlserver/cluster/wanted"
 	"rlserver/engine"
+	"rlserver/engine/policy"
 	"rlserver/internal/clock"
 	"rlserver/internal/stats"
 )
@@ -56,7 +57,7 @@ type Options struct {
 	Port    int    // for clients without TLS; 0: none
 	TLSPort int    // for clients with TLS; 0: none
 	Version string
-	Engine  engine.Options // of each group; the journal is set here
+	Engine  engine.Options // of each group; the journal is set here, and Policies if they are nil
 	Clock   clock.Source
 	Log     *slog.Logger
 	// ObserveSync and ObserveSnapshot are those of each group
@@ -64,7 +65,7 @@ type Options struct {
 	LongCall                     func() (end func()) // see group.Options
 	// called when this node begins to lead a group; nil: nothing
 	Begun func(*group.Partition)
-	// called when policies were copied to groups that this node leads; nil: nothing
+	// called, on a goroutine of its own, when the policies have changed; nil: nothing
 	PoliciesChanged func()
 
 	Users Users // nil: the cluster has none
@@ -93,11 +94,6 @@ type Node struct {
 
 	started time.Time
 
-	copying sync.Mutex // held while policies are copied
-	copied  Order      // of the list that was copied last
-	listing sync.Mutex // held while the policies of group 0 are read
-	lists   uint64     // how often they were read
-
 	confirmed atomic.Bool // see confirmUsers
 	taking    sync.Mutex  // held while users are taken over
 
@@ -112,14 +108,13 @@ type Node struct {
 	begun     bool        // see saved
 	dismissed string      // see saved
 	// see saved
-	recovering, recovered, seedPolicies bool
-	closed                              bool
+	recovering, recovered bool
+	closed                bool
 
 	out     chan struct{}          // closed when the node is dismissed or refused
 	leave   func()                 // closes out
 	opened  atomic.Pointer[opened] // nil until the cluster is founded
 	leaving atomic.Bool            // it is about to stop
-	seeding atomic.Bool            // group 0 has no policies yet, see saved
 	// of one goroutine each, see gossip
 	noteRead uint64 // version of the note of group 0 that was read last
 	cut      []int  // groups whose replica was set aside
@@ -191,6 +186,9 @@ func Open(o Options) (*Node, error) {
 	if err := usable(o, state); err != nil {
 		return nil, err
 	}
+	if o.Engine.Policies == nil {
+		o.Engine.Policies = new(policy.Shared)
+	}
 	o.balanceInterval = cmp.Or(o.balanceInterval, defaultBalanceInterval)
 	o.roundInterval = cmp.Or(o.roundInterval, o.Timeout/8)
 	o.Wanted = cmp.Or(o.Wanted, o.Timeout*3/2)
@@ -253,7 +251,7 @@ func (n *Node) resume(state *saved) error {
 			prune(n.seen.Nodes, n.m)
 		}
 		n.mu.Unlock()
-		n.recovering, n.recovered, n.seedPolicies = state.Recovering, state.Recovered, state.SeedPolicies
+		n.recovering, n.recovered = state.Recovering, state.Recovered
 		if n.m != nil {
 			n.port.SetCluster(n.m.clusterID())
 		}
@@ -269,7 +267,6 @@ func (n *Node) resume(state *saved) error {
 	}
 	if err == nil {
 		err = n.forceRecover(state)
-		n.seeding.Store(n.seedPolicies)
 	}
 	if err == nil {
 		err = n.store(false)
@@ -353,7 +350,7 @@ func (n *Node) store(clean bool) error {
 	return (&saved{
 		Format: stateFormat, Node: n.options.Name, Instance: n.self.Instance, Boot: bootID(), Clean: clean,
 		Synced: n.synced, Begun: n.begun, Dismissed: dismissed, Map: n.m,
-		Recovering: n.recovering, Recovered: n.recovered, SeedPolicies: n.seedPolicies,
+		Recovering: n.recovering, Recovered: n.recovered,
 		Starts: n.starts, History: n.history,
 	}).save(n.options.Dir)
 }

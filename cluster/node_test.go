@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,9 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/cluster/clustertest"
-	"rlserver/cluster/group"
-	"rlserver/engine"
-	"rlserver/engine/rule"
 	"rlserver/internal/clock"
 )
 
@@ -387,108 +383,13 @@ func TestEachNodeComesToLeadItsGroups(t *testing.T) {
 	}
 }
 
-func TestPoliciesOfGroup0ReachAllGroups(t *testing.T) {
-	t.Parallel()
-	f := startFleet(t, 3)
-	partition := func(g int) *group.Partition {
-		for _, n := range f.nodes {
-			if p, err := n.Group(g).Leading(); err == nil {
-				return p
-			}
-		}
-		return nil
-	}
-	parsed, err := rule.ParsePolicy([]byte("login"), [][]byte{[]byte("SLIDE"), []byte("5"), []byte("1m")})
-	require.NoError(t, err)
-	p := partition(0)
-	p.Engine.SetPolicies(p.Clock.Now(), []*engine.Policy{engine.NewPolicy(parsed)})
-	require.NoError(t, p.Wait(0))
-	everywhere := func(want int) func() error {
-		return func() error {
-			for g := range f.nodes[0].Map().Groups() {
-				if p := partition(g); p == nil || len(p.Engine.Policies()) != want {
-					return fmt.Errorf("group %d has not %d policies", g, want)
-				}
-			}
-			return nil
-		}
-	}
-	f.eventually("all groups have it", everywhere(1))
-	f.eventually("it is deleted", func() error {
-		if p := partition(0); p != nil {
-			p.Engine.DeletePolicy(p.Clock.Now(), "login")
-		}
-		return everywhere(0)()
-	})
-}
-
-// After SharePolicies no group is without a policy, and no older list, which arrives later, takes
-// it away.
-func TestPoliciesAreSharedAtOnce(t *testing.T) {
-	t.Parallel()
-	var copied atomic.Int64
-	f := newFleet(t, 3, func(i int, o *Options) {
-		o.PoliciesChanged = func() { copied.Add(1) }
-	})
-	f.startAll()
-	f.settled()
-	tries := 0
-	f.eventually("a policy is shared", func() error {
-		tries++ // again, with another policy, after a change of leaders in between
-		return f.sharesAtOnce(fmt.Sprint("p", tries), &copied)
-	})
-}
-
-func (f *fleet) sharesAtOnce(name string, copied *atomic.Int64) error {
-	first := f.nodes[0]
-	for _, n := range f.nodes {
-		if l := n.Leader(0); l != nil && l.Name == n.Name() {
-			first = n
-		}
-	}
-	before, _ := first.ownPolicies()
-	p, err := first.Group(0).Leading()
-	if err != nil {
-		return err
-	}
-	parsed, err := rule.ParsePolicy([]byte(name), [][]byte{[]byte("SLIDE"), []byte("5"), []byte("1m")})
-	require.NoError(f.t, err)
-	changed := copied.Load()
-	p.Engine.SetPolicies(p.Clock.Now(), []*engine.Policy{engine.NewPolicy(parsed)})
-	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
-	defer cancel()
-	if missing := first.SharePolicies(ctx); len(missing) > 0 || copied.Load() == changed {
-		return fmt.Errorf("groups %v do not have it, or calls that wait there were not retried", missing)
-	}
-	for _, n := range f.nodes {
-		n.copyPolicies(before)
-		for _, g := range n.Replicas() {
-			if p, err := g.Leading(); err == nil && p.Engine.Policy(name) == nil {
-				return fmt.Errorf("group %d does not have it any more", p.Group)
-			}
-		}
-	}
-	return nil
-}
-
-// SharePolicies does not wait for groups longer than it may.
-func TestSharingPoliciesEndsWithTheContext(t *testing.T) {
-	t.Parallel()
-	f := startFleet(t, 1)
-	n := f.nodes[0]
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	assert.Equal(t, []int{1, 2, 3}, n.SharePolicies(ctx))
-	assert.Empty(t, n.SharePolicies(t.Context()))
-}
-
 func TestAReportThatComesBeforeTheClusterIsMadeIsIgnored(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, nil)
 	require.NoError(t, f.start(0))
 	var own Report
 	c := &control{f.nodes[0]}
-	require.NoError(t, c.Exchange(Report{Node: "b", HasPolicies: true, Leads: map[int]uint64{0: 2}}, &own))
+	require.NoError(t, c.Exchange(Report{Node: "b", Leads: map[int]uint64{0: 2}}, &own))
 	assert.Empty(t, own.Leads)
 }
 

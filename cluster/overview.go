@@ -18,8 +18,9 @@ func (n *Node) Overview(within time.Duration, addressOf func(*Member) string) *o
 	}
 	c.Timeout, c.NeededTimeout = n.options.Timeout, n.NeededTimeout()
 	c.MapVersion, c.Moves, c.Drained = m.Version, n.Moves(), n.Drained()
+	policies := m.policiesVersion()
 	for number, names := range m.Replicas {
-		o := n.overviewOf(number, names, m.Groups())
+		o := n.overviewOf(number, names, m.Groups(), policies)
 		o.AtRisk = n.atRisk(number, names)
 		c.Groups = append(c.Groups, o)
 	}
@@ -49,7 +50,7 @@ func (n *Node) Overview(within time.Duration, addressOf func(*Member) string) *o
 	return c
 }
 
-func (n *Node) overviewOf(number int, names []string, groups int) overview.Group {
+func (n *Node) overviewOf(number int, names []string, groups int, policies string) overview.Group {
 	slots := slot.RangeOf(number, groups)
 	o := overview.Group{
 		Number: number, First: slots.First, Last: slots.Last, Replicas: names, Role: overview.None,
@@ -63,7 +64,7 @@ func (n *Node) overviewOf(number int, names []string, groups int) overview.Group
 	}
 	f := g.Figures()
 	o.Role, o.Term, o.LogEnd, o.Agreed, o.Applied = f.Role, f.Term, f.Last, f.Agreed, f.Applied
-	o.LagEntries, o.Lag, o.Disk, o.Policies = f.LagEntries, f.LagTime, f.Disk, g.PoliciesVersion()
+	o.LagEntries, o.Lag, o.Disk, o.Policies = f.LagEntries, f.LagTime, f.Disk, policies
 	if f.Fault != nil {
 		o.Fault = f.Fault.Error()
 	}

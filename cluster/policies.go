@@ -3,199 +3,111 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
 	"slices"
-	"time"
 
-	"rlserver/cluster/group"
 	"rlserver/engine"
+	"rlserver/engine/policy"
 	"rlserver/engine/rule"
 )
 
-// Group 0 has the policies. The node that leads it reports them, and each node sets them in the
-// groups that it leads. After a change it does not wait for the next report, see SharePolicies.
+// The map also has the policies of the cluster. All engines of a node use those of the latest map
+// that it knows. The leaders of all groups are told of a change, and the log of each group says
+// which version it has used: a later leader uses no older one, see group.PolicyNotes. So a call
+// that begins after a change is complete uses it.
 
-// Policy is a named limit, as text.
-type Policy struct{ Name, Definition string }
+// maxPolicies is the size of all policies together, in bytes: the map is one entry of the log.
+const maxPolicies = 4 << 20
 
-// PolicyList is the policies that group 0 had.
-type PolicyList struct {
-	Order    Order
-	Policies []Policy
-	// Terms are those of the latest leaderships of the groups, by group, that were known before the
-	// policies were read. A leader of a later term does not take the list: it may arrive late, and
-	// the former leader may have agreed on a newer one. Nodes of an older version send none.
-	Terms []uint64
+// ChangePolicies has change change the definitions of the policies, by name, if this node leads
+// group 0. It returns when the leaders of all groups use them, unless change returns false, or when
+// the context ends: then with the groups whose leaders may not yet, as they are not known or cannot
+// be reached. refused reports that nothing was changed and the error is a reply.
+func (n *Node) ChangePolicies(
+	ctx context.Context, change func(definitions map[string]string) bool,
+) (missing []int, refused bool, err error) {
+	share := false
+	err = n.changeMap(func(m *Map) (bool, error) {
+		given := n.givePolicies(m)
+		before, size := m.Policies, 0
+		m.Policies = make(map[string]string) // an empty one comes as nil from other nodes
+		maps.Copy(m.Policies, before)
+		share = change(m.Policies)
+		for name, definition := range m.Policies {
+			size += len(name) + len(definition)
+		}
+		if size > maxPolicies {
+			refused = true
+			return false, fmt.Errorf("ERR the policies of a cluster may take %d bytes together, and would take %d",
+				maxPolicies, size)
+		}
+		if maps.Equal(before, m.Policies) {
+			return given, nil
+		}
+		m.PoliciesVersion = m.Version
+		return true, nil
+	})
+	if err == nil && share {
+		missing = n.sharePolicies(ctx)
+	}
+	return missing, refused, err
 }
 
-// suits reports whether a list is not too old for a group that is led in a term.
-func (l *PolicyList) suits(number int, term uint64) bool {
-	return number >= len(l.Terms) || term <= l.Terms[number]
-}
-
-// Order is the order of lists of policies: by the term of the leader of group 0, and then by when
-// it has read them there. Lists may arrive in another order, as they are sent on several ways.
-// Nodes of an older version send 0.
-type Order struct{ Term, Number uint64 }
-
-func (o Order) before(other Order) bool {
-	return o != Order{} && (o.Term < other.Term || o.Term == other.Term && o.Number < other.Number)
-}
-
-// ownPolicies returns the policies if this node leads group 0. ok is false if it does not.
-func (n *Node) ownPolicies() (list PolicyList, ok bool) {
-	g := n.Group(0)
-	if g == nil {
-		return list, false
-	}
-	p, err := g.Leading()
-	if err != nil || n.seeding.Load() && !n.seed(p) {
-		return list, false
-	}
-	terms := n.leaderTerms() // before the policies are read
-	n.listing.Lock()         // so that a list with a larger number was not read earlier
-	defer n.listing.Unlock()
-	n.lists++
-	return PolicyList{Order{p.Term(), n.lists}, policiesOf(p.Engine), terms}, true
-}
-
-// leaderTerms returns the terms of the latest leaderships of the groups that this node knows.
-func (n *Node) leaderTerms() []uint64 {
-	n.mu.Lock()
-	terms := make([]uint64, len(n.leaders))
-	for i := range n.leaders {
-		terms[i] = n.leaders[i].term
-	}
-	n.mu.Unlock()
-	for i, g := range n.groups() {
-		if g == nil {
-			continue
-		}
-		if p, err := g.Leading(); err == nil {
-			terms[i] = max(terms[i], p.Term())
-		}
-	}
-	return terms
-}
-
-// seed gives group 0 the policies of another group, after a forced recovery without it. It reports
-// whether it has them.
-func (n *Node) seed(p *group.Partition) bool {
-	n.copying.Lock()
-	defer n.copying.Unlock()
-	for number := 1; number < n.Map().Groups(); number++ {
-		g := n.Group(number)
-		if g == nil {
-			continue // it has moved to another node
-		}
-		other, err := g.Leading()
-		if err != nil {
-			return false
-		}
-		if list := policiesOf(other.Engine); len(list) > 0 {
-			n.setPolicies(p, list)
-			break
-		}
-	}
-	if p.Wait(0) != nil {
+// givePolicies gives the policies that group 0 has among its keys to a map of before it had any.
+func (n *Node) givePolicies(m *Map) (changed bool) {
+	if m.PoliciesVersion != 0 {
 		return false
 	}
-	n.adopting.Lock()
-	defer n.adopting.Unlock()
-	n.seedPolicies = false
-	n.seeding.Store(false)
-	if err := n.store(false); err != nil {
-		n.log.Error("the state of the node cannot be stored", "error", err)
-	}
-	return true
-}
-
-func policiesOf(e *engine.Engine) []Policy {
-	list := []Policy{}
-	for _, p := range e.Policies() {
-		list = append(list, Policy{p.Name(), p.Definition()})
-	}
-	return list
-}
-
-// copyPolicies sets the policies in all other groups that this node leads. It does nothing if it
-// was called with a later list before.
-func (n *Node) copyPolicies(want PolicyList) {
-	if n.copyChanged(want) && n.options.PoliciesChanged != nil {
-		n.options.PoliciesChanged()
-	}
-}
-
-// copyChanged is copyPolicies. It reports whether policies have changed.
-func (n *Node) copyChanged(want PolicyList) (changed bool) {
-	n.copying.Lock()
-	defer n.copying.Unlock()
-	if want.Order.before(n.copied) {
-		return false
-	}
-	n.copied = want.Order
-	for number := 1; number < n.Map().Groups(); number++ {
-		g := n.Group(number)
-		if g == nil {
-			continue
-		}
-		if p, err := g.Leading(); err == nil && want.suits(number, p.Term()) {
-			changed = n.setPolicies(p, want.Policies) || changed
+	if p, err := n.Group(0).Leading(); err == nil {
+		m.PoliciesVersion, m.Policies = m.Version, make(map[string]string)
+		for _, own := range p.Engine.Policies() {
+			m.Policies[own.Name()] = own.Definition()
 		}
 	}
-	return changed
+	return m.PoliciesVersion != 0
 }
 
-// setPolicies sets the policies in a group. It reports whether they have changed.
-func (n *Node) setPolicies(p *group.Partition, want []Policy) (different bool) {
-	have := policiesOf(p.Engine)
-	var changed []*engine.Policy
-	for _, w := range want {
-		if slices.Contains(have, w) {
-			continue
-		}
-		parsed, err := rule.ParseStored([]byte(w.Name), bytes.Fields([]byte(w.Definition)))
+// takePolicies has the engines of this node use the policies of a map.
+func (n *Node) takePolicies(m *Map) {
+	if m.PoliciesVersion <= n.options.Engine.Policies.Version() {
+		return
+	}
+	list := make([]*engine.Policy, 0, len(m.Policies))
+	for name, definition := range m.Policies {
+		parsed, err := rule.ParseStored([]byte(name), bytes.Fields([]byte(definition)))
 		if err != nil {
-			n.sayOften("a policy of the cluster is not known here: this node has to be upgraded", "policy", w.Name,
-				"definition", w.Definition, "error", err)
+			n.sayOften("a policy of the cluster is not known here: this node has to be upgraded", "policy", name,
+				"definition", definition, "error", err)
 			continue
 		}
-		changed = append(changed, engine.NewPolicy(parsed))
+		list = append(list, policy.New(parsed))
 	}
-	if len(changed) > 0 {
-		p.Engine.SetPolicies(p.Clock.Now(), changed)
-	}
-	for _, h := range have {
-		if !slices.ContainsFunc(want, func(w Policy) bool { return w.Name == h.Name }) {
-			different = p.Engine.DeletePolicy(p.Clock.Now(), h.Name) || different
-		}
-	}
-	return different || len(changed) > 0
-}
-
-// policyInterval is how often a node that leads group 0 copies the policies to its other groups.
-const policyInterval = 50 * time.Millisecond
-
-// sharePolicies copies the policies to the other groups of this node, if it leads group 0.
-func (n *Node) sharePolicies() {
-	if list, ok := n.ownPolicies(); ok {
-		n.copyPolicies(list)
+	n.options.Engine.Policies.Set(m.PoliciesVersion, list)
+	if n.options.PoliciesChanged != nil {
+		go n.options.PoliciesChanged()
 	}
 }
 
-// SharePolicies returns when all groups have agreed on the policies that group 0 has, if this node
-// leads it, or when the context ends. It returns the groups that may not have them yet, because
-// they have no leader or it cannot be reached: they copy them later.
-func (n *Node) SharePolicies(ctx context.Context) (missing []int) {
-	g := n.Group(0)
-	if g == nil {
-		return nil
+// policiesVersion names the policies: nodes with the same have the same. "0": there are none.
+func (m *Map) policiesVersion() string {
+	if len(m.Policies) == 0 {
+		return "0"
 	}
-	if p, err := g.Leading(); err != nil || p.Wait(0) != nil {
-		return nil
+	h := fnv.New32a()
+	for _, name := range slices.Sorted(maps.Keys(m.Policies)) {
+		fmt.Fprintf(h, "%q %q\n", name, m.Policies[name])
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	for number := 1; number < n.Map().Groups(); number++ {
+	return fmt.Sprintf("%08x", h.Sum32())
+}
+
+// sharePolicies has the leaders of all groups use the policies of the present map, see
+// ChangePolicies.
+func (n *Node) sharePolicies(ctx context.Context) (missing []int) {
+	m := n.Map()
+	for number := 1; number < m.Groups(); number++ {
 		missing = append(missing, number)
 	}
 	s := sharing{
@@ -206,43 +118,33 @@ func (n *Node) SharePolicies(ctx context.Context) (missing []int) {
 			return ""
 		},
 		set: func(node string, groups []int) []int {
-			list, ok := n.ownPolicies()
-			if !ok {
-				stop() // the next leader of group 0 shares its policies
+			if node == n.self.Name {
+				return n.agree(m, groups)
+			}
+			p := n.peerNamed(node)
+			defer p.close()
+			agreed := new([]int) // an answer that comes late may be written to it
+			if p.call("Agree", MapFor{*m, groups}, agreed, n.options.Timeout) != nil {
 				return nil
 			}
-			return n.setPoliciesOn(node, PoliciesOf{groups, list})
+			return *agreed
 		},
 	}
 	return s.run(ctx, missing)
 }
 
-// setPoliciesOn has a node set the policies in groups that it leads, and returns those that have
-// agreed on them.
-func (n *Node) setPoliciesOn(node string, call PoliciesOf) (agreed []int) {
-	if node == n.self.Name {
-		return n.agreePolicies(call)
+// agree takes over a map, and returns those of the groups that this node has led since.
+func (n *Node) agree(m *Map, groups []int) (agreed []int) {
+	n.follow(m)
+	if n.Map().Version < m.Version {
+		return nil
 	}
-	p := n.peerNamed(node)
-	defer p.close()
-	if p.call("SetPolicies", call, &agreed, n.options.Timeout) != nil {
-		return nil // an answer that comes late may be written to agreed
-	}
-	return agreed
-}
-
-// agreePolicies sets the policies in the groups that this node leads, and returns those of the call
-// that have agreed on them.
-func (n *Node) agreePolicies(call PoliciesOf) (agreed []int) {
-	n.copyPolicies(call.List)
 	waits := make(map[int]func() error)
-	for _, number := range call.Groups {
-		g := n.Group(number)
-		if g == nil {
-			continue
-		}
-		if p, err := g.Leading(); err == nil && slices.Equal(policiesOf(p.Engine), call.List.Policies) {
-			waits[number] = p.Ask()
+	for _, number := range groups {
+		if g := n.Group(number); g != nil {
+			if p, err := g.Leading(); err == nil {
+				waits[number] = p.Ask()
+			}
 		}
 	}
 	for number, wait := range waits {
@@ -251,4 +153,44 @@ func (n *Node) agreePolicies(call PoliciesOf) (agreed []int) {
 		}
 	}
 	return agreed
+}
+
+// policyNotes has the notes of a group name a version of the policies: that of the map in the note
+// of group 0, and one that is noted alone in others.
+type policyNotes struct {
+	n      *Node
+	number int
+}
+
+// policiesUsed are the fields of a Map that a note has without the others.
+type policiesUsed struct {
+	ID              string // of the cluster
+	PoliciesVersion uint64
+}
+
+// PolicyNote implements group.PolicyNotes.
+func (p policyNotes) PolicyNote(version uint64) []byte {
+	if p.number == 0 {
+		return nil
+	}
+	b, err := json.Marshal(policiesUsed{p.n.mapID(), version})
+	if err != nil {
+		panic(err) // it has nothing that cannot be encoded
+	}
+	return b
+}
+
+// PoliciesIn implements group.PolicyNotes. Versions of before a forced recovery do not count.
+func (p policyNotes) PoliciesIn(note []byte) uint64 {
+	var used policiesUsed
+	if json.Unmarshal(note, &used) != nil || used.ID != p.n.mapID() {
+		return 0
+	}
+	return used.PoliciesVersion
+}
+
+func (n *Node) mapID() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.m.ID
 }

@@ -142,7 +142,6 @@ func (n *Node) recoverGroup(number int) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		n.log.Error("FORCED RECOVERY: this node has no replica of a group: ALL ITS KEYS ARE LOST, and their limits "+
 			"begin anew", "group", number)
-		n.seedPolicies = n.seedPolicies || number == 0
 		instance = n.self.Instance
 		err = createReplica(n.options.Dir, number, instance)
 	}

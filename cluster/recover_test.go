@@ -9,9 +9,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"rlserver/engine"
-	"rlserver/engine/rule"
 )
 
 // brief is a timeout for a node that looks for others in vain. As the only one of its cluster it
@@ -84,27 +81,9 @@ func TestOneNodeGoesOnAlone(t *testing.T) {
 func TestARecoveredNodeBeginsGroupsAnewThatItDoesNotHave(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 4)
-	parsed, err := rule.ParsePolicy([]byte("login"), [][]byte{[]byte("SLIDE"), []byte("5"), []byte("1m")})
-	require.NoError(t, err)
-	f.eventually("a policy is everywhere", func() error {
-		for _, n := range f.nodes {
-			for number, g := range n.groups() {
-				if g == nil {
-					continue
-				}
-				if p, err := g.Leading(); err == nil {
-					if number == 0 {
-						p.Engine.SetPolicies(p.Clock.Now(), []*engine.Policy{engine.NewPolicy(parsed)})
-					}
-					if err := p.Wait(0); err != nil || len(p.Engine.Policies()) != 1 {
-						return fmt.Errorf("not in group %d: %w", number, err)
-					}
-				}
-			}
-		}
-		return nil
-	})
-	alone := 3 // the groups are on a b c, b c d, c d a, d a b
+	f.changePolicies("login SLIDE 4 1m")
+	f.changePolicies("login SLIDE 5 1m") // so that groups have noted a later version than the first
+	alone := 3                           // the groups are on a b c, b c d, c d a, d a b
 	require.Nil(t, f.nodes[alone].Group(0))
 	f.eventually("it has what is agreed on", func() error {
 		for number := 1; number < 4; number++ {
@@ -128,8 +107,12 @@ func TestARecoveredNodeBeginsGroupsAnewThatItDoesNotHave(t *testing.T) {
 	f.settled()
 	f.eventually("all groups have the policy", func() error {
 		for number, g := range f.nodes[alone].groups() {
-			if p, err := g.Leading(); err != nil || len(p.Engine.Policies()) != 1 {
-				return fmt.Errorf("not in group %d", number)
+			p, err := g.Leading()
+			if err == nil {
+				err = checkPolicy(p, "login")
+			}
+			if err != nil {
+				return fmt.Errorf("group %d: %w", number, err)
 			}
 		}
 		return nil

@@ -120,7 +120,7 @@ func (n *Node) groupOptions(number int, instance uint64) group.Options {
 		AskTime: func(log int64, still func() bool) (int64, bool) {
 			return n.askTime(number, log, still), true
 		},
-		Clocks: n.mostClocks, Speaks: n.trusts,
+		Clocks: n.mostClocks, Speaks: n.trusts, Policies: policyNotes{n, number},
 		Layer: func() group.Layer { return n.port.Instance(mux.Channel(number), instance) },
 	}
 }
@@ -186,6 +186,7 @@ func (n *Node) openGroups() error {
 			return err
 		}
 	}
+	n.takePolicies(n.m)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.opened.Store(&opened{n.m, groups})

@@ -11,10 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
-	"rlserver/engine"
-	"rlserver/engine/rule"
 )
 
 // sharingOf returns a sharing of groups with fixed leaders, and the calls that it makes, as text.
@@ -91,59 +87,6 @@ func TestANodeThatDoesNotAnswerHoldsUpNoOther(t *testing.T) {
 		assert.Equal(t, time.Minute, time.Since(start))
 		assert.Equal(t, []string{"a[1]", "b[2]"}, calls())
 	})
-}
-
-// A list of policies that was read before a group got its present leader may arrive late: the
-// former leader may have agreed on a newer one, which was acknowledged.
-func TestANewLeaderTakesNoOlderPolicies(t *testing.T) {
-	t.Parallel()
-	f := startFleet(t, 3)
-	tries := 0
-	f.eventually("a policy is shared, and the group moves", func() error {
-		tries++
-		return f.movesAfterSharing(fmt.Sprint("p", tries))
-	})
-}
-
-func (f *fleet) movesAfterSharing(name string) error {
-	first, from, to := f.leaderOf(0), f.leaderOf(1), (*Node)(nil)
-	if first == nil || from == nil {
-		return fmt.Errorf("no leader")
-	}
-	for _, n := range f.nodes {
-		if n != from {
-			to = n
-		}
-	}
-	older, _ := first.ownPolicies()
-	p, err := first.Group(0).Leading()
-	if err != nil {
-		return err
-	}
-	parsed, err := rule.ParsePolicy([]byte(name), [][]byte{[]byte("SLIDE"), []byte("5"), []byte("1m")})
-	require.NoError(f.t, err)
-	p.Engine.SetPolicies(p.Clock.Now(), []*engine.Policy{engine.NewPolicy(parsed)})
-	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
-	defer cancel()
-	if missing := first.SharePolicies(ctx); len(missing) > 0 {
-		return fmt.Errorf("groups %v do not have it", missing)
-	}
-	if err := from.Group(1).HandOver(ctx, "a test", to.Name()); err != nil {
-		return err
-	}
-	if _, err := to.Group(1).Await(ctx); err != nil {
-		return err
-	}
-	to.copying.Lock()
-	to.copied = Order{} // it has not heard of the newer list
-	to.copying.Unlock()
-	to.copyPolicies(older)
-	p, err = to.Group(1).Leading()
-	if err != nil {
-		return err
-	}
-	require.NotNil(f.t, p.Engine.Policy(name))
-	return nil
 }
 
 // leaderOf returns the node that leads a group; nil: none does.

@@ -37,8 +37,6 @@ type saved struct {
 	// Recovering reports that a forced recovery was begun, Recovered that one has ended since the
 	// node was last started without the option.
 	Recovering, Recovered bool
-	// SeedPolicies reports that group 0 was lost: it gets the policies of another group.
-	SeedPolicies bool
 	// Starts is how often the node was started, and History the identities of the latest of its
 	// starts, the last one at the end.
 	Starts  uint64

@@ -29,7 +29,7 @@ func TestTheOthersServeBesideANodeOfAnotherVersion(t *testing.T) {
 	versions := make(chan byte)
 	go func() {
 		defer close(versions)
-		theirs := byte(5)
+		theirs := byte(6)
 		for {
 			c, err := other.Accept()
 			if err != nil {
@@ -37,13 +37,13 @@ func TestTheOthersServeBesideANodeOfAnotherVersion(t *testing.T) {
 			}
 			c.Write([]byte{theirs})
 			c.Close()
-			theirs = 6 - theirs // 1 and 5 in turn
+			theirs = 7 - theirs // 1 and 6 in turn
 		}
 	}()
-	testLogged(f, "that node 5, this one 4. The older one has to be upgraded")
-	testLogged(f, "that node 1, this one 4. The older one has to be upgraded")
+	testLogged(f, "that node 6, this one 5. The older one has to be upgraded")
+	testLogged(f, "that node 1, this one 5. The older one has to be upgraded")
 	l.goesOn()
-	for _, theirs := range []byte{1, 5} {
+	for _, theirs := range []byte{1, 6} {
 		c, err := net.Dial("tcp", f.addresses[0])
 		require.NoError(t, err)
 		_, err = c.Write(append([]byte("RLSRVCLU"), theirs))
@@ -51,7 +51,7 @@ func TestTheOthersServeBesideANodeOfAnotherVersion(t *testing.T) {
 		require.NoError(t, c.(*net.TCPConn).CloseWrite())
 		answer, err := io.ReadAll(c)
 		require.NoError(t, err)
-		assert.Equal(t, []byte{4}, answer)
+		assert.Equal(t, []byte{5}, answer)
 		c.Close()
 	}
 	other.Close()

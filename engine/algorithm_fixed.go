@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"rlserver/engine/limit"
 	"rlserver/engine/object"
 )
 
@@ -15,7 +16,10 @@ var fixed = algorithm{
 		o, _ := p.object.(*object.Fixed)
 		state, d, ok := p.limit.Fixed.Take(o.Count(), tx.now, cost)
 		if !ok {
-			return otherWindow(p.limit.Key, o)
+			if p.object = tx.former(p.limit.Key, o); p.object != nil {
+				return otherWindow(p.limit.Key, o)
+			}
+			state, d, _ = p.limit.Fixed.Take(limit.Count{}, tx.now, cost)
 		}
 		p.answer = d
 		p.effect.PutCount(state)

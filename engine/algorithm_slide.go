@@ -90,7 +90,7 @@ func (tx *Tx) recordSlide(k Key, o object.Object, id []byte, trim int, cost, exp
 
 // recordHits drops the lapsed hits, adds new ones and sets the deadline, in one effect.
 func (tx *Tx) recordHits(k Key, o object.Object, trim int, n, expireAt int64) object.Object {
-	seq := tx.e.shardOf(k).seq.next(logIn(o).set, tx.now, uint64(n))
+	seq := tx.e.shardOf(k).seq.Next(logIn(o).set, tx.now, uint64(n))
 	hits := effect.Hits{At: tx.now, Seq: seq, N: n}
 	return tx.apply(o, &effect.Effect{Kind: effect.AddHits, Key: k, Lo: trim, Hits: hits, ExpireAt: expireAt})
 }
@@ -112,43 +112,6 @@ func (tx *Tx) recordHitsAs(k Key, o object.Object, id []byte, trim int, n, expir
 		n--
 	}
 	return tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: expireAt})
-}
-
-// hitSequence numbers the hits of a shard within a millisecond. The time of a shard never decreases
-// and numbers are not reused, so the name `<ms>-<seq>` is unique.
-type hitSequence struct {
-	at   int64
-	free uint64
-}
-
-// next returns the first of n consecutive numbers. It skips numbers whose names are in the set
-// already: clients can add any member by ZADD.
-func (q *hitSequence) next(set *zset.Set, now int64, n uint64) (first uint64) {
-	if now == q.at {
-		first = q.free
-	}
-	if set != nil {
-		var buf [40]byte
-		// from the last one down, so that all taken numbers are skipped at once
-		for i := n; i > 0; i-- {
-			if _, taken := set.Score(effect.Hits{At: now, Seq: first}.Member(buf[:0], i-1)); taken {
-				first += i
-				i = n + 1
-			}
-		}
-	}
-	return first
-}
-
-// gave records that the numbers below free were used at a time. Effects that add hits or move a log
-// to this shard call it, so that replay restores the sequence.
-func (q *hitSequence) gave(at int64, free uint64) {
-	switch {
-	case at > q.at:
-		q.at, q.free = at, free
-	case at == q.at:
-		q.free = max(q.free, free)
-	}
 }
 
 // hitLog is a sorted set, or a missing one, as the log of sliding windows. It caches the last

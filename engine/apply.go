@@ -125,7 +125,7 @@ func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 	case effect.Policy:
 		e.applyPolicy(f)
 	case effect.PolicyDelete:
-		e.applyPolicyDelete(f)
+		delete(e.policies, string(f.Key.Name)) // the lock naming is held
 	default:
 		after, ok := e.applyState(o, f)
 		if !ok {
@@ -229,7 +229,7 @@ func (e *Engine) applyHits(o object.Object, f *effect.Effect) object.Object {
 	f.Hits.Record(&z.Set)
 	e.grown(f, z.Weight()-weight)
 	sh := e.shardOf(f.Key)
-	sh.seq.gave(f.Hits.At, f.Hits.Seq+uint64(f.Hits.N))
+	sh.seq.Use(f.Hits.At, f.Hits.Seq+uint64(f.Hits.N))
 	sh.setDeadline(f.DB, f.Key.Hash, z, f.ExpireAt)
 	return z
 }

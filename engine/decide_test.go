@@ -2,6 +2,7 @@ package engine
 
 import (
 	"rlserver/engine/limit"
+	"rlserver/engine/policy"
 	"rlserver/engine/rule"
 )
 
@@ -31,7 +32,7 @@ func ParsePolicy(name []byte, words [][]byte) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewPolicy(p), nil
+	return policy.New(p), nil
 }
 
 func allowed(l *Limit) int64 { return l.algorithm().allows(l) }

@@ -67,14 +67,13 @@
 //
 // A policy is a named limit; Check decides a call against several. Policies belong to no database.
 // Their map is changed under all locks, so a call that holds any lock sees the same policies
-// throughout, and the order of changes in the log is the order in which calls saw them. The
-// definition is kept as text in one canonical form, which is set, logged and reported, and is
-// parsed in one place.
+// throughout, and the log has their changes in the order in which calls saw them. A policy whose
+// algorithm changes leaves keys that the new one cannot use: they are deleted at the moment of the
+// change, under the same locks. In steps, a waiter whose key is deleted would be admitted by a
+// limit that no longer exists.
 //
-// A policy whose algorithm changes leaves keys behind that the new algorithm cannot use. They are
-// deleted under all locks, at the moment of the change. Deleting them in steps while the old
-// algorithm decides does not work: calls admitted meanwhile would have to be recorded twice, and a
-// waiter whose key is deleted would be admitted by a limit that no longer exists.
+// Policies that several engines share are in no journal. The calls of one hold of locks read their
+// table once, and Check deletes such keys when it meets them.
 //
 // # Snapshots
 //
@@ -116,7 +115,7 @@
 //
 //	engine/effect    the kinds of changes          engine/object    the values of keys
 //	engine/eviction  which key is evicted          engine/limit     the arithmetic of limiters
-//	engine/denials   the keys that are denied most
+//	engine/denials   the keys denied most          engine/policy    named limits
 //	engine/rule      the text of limits           zset, dict, bitmap   data structures
 //
 // The fields of limits and policies are parsed in engine/rule.

@@ -7,6 +7,7 @@ import (
 
 	"rlserver/engine/denials"
 	"rlserver/engine/effect"
+	"rlserver/engine/policy"
 	"rlserver/engine/rule"
 	"rlserver/internal/dict"
 )
@@ -24,6 +25,8 @@ type Options struct {
 	Origin Position
 	// Memory is shared by several engines of a process; nil: the engine has one of its own
 	Memory *Memory
+	// Policies are shared as well; nil: the engine keeps its own, in its journal
+	Policies *policy.Shared
 }
 
 // Journal takes the effects of every call, in the order in which they were applied to each key.
@@ -49,8 +52,10 @@ type Engine struct {
 	databases int
 	journal   Journal
 	// reading requires the lock of any shard, or naming; writing requires all of them and naming
-	policies policies
-	naming   sync.RWMutex // its holder never waits for a shard
+	policies policy.Table
+	shared   *policy.Shared // nil: there are only its own
+	required atomic.Uint64  // see RequirePolicies
+	naming   sync.RWMutex   // its holder never waits for a shard
 	// held while a call changes policies, which takes longer than it holds the locks of all shards
 	changing sync.Mutex
 	memory   *Memory
@@ -82,6 +87,7 @@ func New(o Options) *Engine {
 		shardBits: shardBits,
 		databases: o.Databases,
 		journal:   o.Journal,
+		shared:    o.Policies,
 	}
 	if e.memory = o.Memory; e.memory == nil {
 		e.memory = NewMemory()
@@ -89,7 +95,7 @@ func New(o Options) *Engine {
 		e.memory.sharing.Add(1)
 	}
 	e.memory.add(e)
-	e.policies = make(policies)
+	e.policies = make(policy.Table)
 	for i := range e.shards {
 		e.shards[i].init(e, i)
 		e.shards[i].position.Store(uint64(o.Origin))
@@ -165,7 +171,7 @@ func (e *Engine) Stats() (sum Stats) {
 // ResetStats is Engine.ResetStats for a Tx that is idle or within BeginAll.
 func (tx *Tx) ResetStats() {
 	for _, p := range tx.e.Policies() {
-		p.decisions.Reset()
+		p.ResetDecisions()
 	}
 	tx.eachShard(func(sh *shard) {
 		sh.stats.reset()
@@ -196,6 +202,8 @@ const (
 		"use RL.TOKEN or RL.FIXED for larger costs")
 	ErrManyHits = Error("ERR COST times the number of sliding windows' keys must be at most 1000000: each keeps a " +
 		"member per hit")
+	ErrOldPolicies = Error("TRYAGAIN this node is yet to learn the policies that this slot has used: send the call again")
+
 	ErrNoIDs = Error("ERR ID goes with a sliding window: no other limiter knows its hits by name")
 )
 

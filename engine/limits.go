@@ -168,8 +168,10 @@ func (tx *Tx) findParts(limits []Limit) error {
 			continue
 		}
 		o := tx.lookup(l.Key)
-		if !a.fits(o) {
-			return ErrWrongType
+		if !a.fits(o) || a.id == namesHits && tx.leased(o) {
+			if o = tx.former(l.Key, o); !a.fits(o) {
+				return ErrWrongType
+			}
 		}
 		tx.addPart(l, i, o)
 	}

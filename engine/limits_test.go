@@ -406,7 +406,7 @@ func TestHitSequenceSkipsTakenNames(t *testing.T) {
 					},
 				)
 			}
-			first := new(hitSequence).next(&o.(*object.ZSet).Set, epoch, n)
+			first := new(effect.Sequence).Next(&o.(*object.ZSet).Set, epoch, n)
 			for _, seq := range taken {
 				assert.False(t, first <= seq && seq < first+n, "%d of %v is in %d…%d", seq, taken, first, first+n-1)
 			}

@@ -9,66 +9,39 @@ import (
 
 	"rlserver/engine/effect"
 	"rlserver/engine/object"
+	"rlserver/engine/policy"
 	"rlserver/engine/rule"
-	"rlserver/internal/stats"
 )
 
-// Policy is a named limit that the engine keeps, for Tx.Check. It is immutable except for its
-// counters: changing a policy replaces it, which is an effect like any other. Policies belong to no
-// database, and FLUSHALL keeps them.
-type Policy struct {
-	name   string
-	text   string
-	limit  Limit // without key and id
-	shadow bool
-	// nil until the engine keeps the policy; a policy that replaces it takes over its counters
-	decisions *stats.Decisions
+// Policy is a named limit that the engine keeps, for Tx.Check. Setting one is an effect like any
+// other, unless several engines share them.
+type Policy = policy.Policy
+
+// policiesInUse returns the shared policies, or the engine's own.
+func (e *Engine) policiesInUse() policy.Table {
+	if shared := e.shared.Table(); shared != nil {
+		return shared
+	}
+	return e.policies
 }
 
-// NewPolicy makes a policy for SetPolicies.
-func NewPolicy(p rule.Policy) *Policy {
-	return &Policy{name: p.Name, text: p.Text, limit: Limit{Rule: p.Rule}, shadow: p.Shadow}
-}
-
-// Name returns the name by which Check finds the policy.
-func (p *Policy) Name() string { return p.name }
-
-// Definition returns the algorithm and arguments in canonical form: SLIDE 5 1m SHADOW.
-// rule.ParsePolicy parses it.
-func (p *Policy) Definition() string { return p.text }
-
-// Rule returns a copy of the policy's rule.
-func (p *Policy) Rule() *rule.Rule {
-	r := p.limit.Rule
-	return &r
-}
-
-// Shadow reports whether the policy admits every call, and only counts those that it would have
-// denied.
-func (p *Policy) Shadow() bool { return p.shadow }
-
-// Decisions returns the counts of the policy's decisions since it was set or the server started, or
-// since ResetStats. A call that other policies denied is not counted, nor a peek, nor the retry of
-// an admitted call.
-func (p *Policy) Decisions() stats.DecisionCounts { return p.decisions.Snapshot() }
-
-// policies are the policies that the engine keeps, by name.
-type policies map[string]*Policy
+// RequirePolicies makes Check return ErrOldPolicies unless the shared policies are of a version, or
+// of a later one.
+func (e *Engine) RequirePolicies(version uint64) { e.required.Store(version) }
 
 // Policy returns the policy of a name, or nil. It takes no shard's lock: see Tx.SeeAll.
 func (e *Engine) Policy(name string) *Policy {
 	e.naming.RLock()
 	defer e.naming.RUnlock()
-	return e.policies[name]
+	return e.policiesInUse()[name]
 }
 
 // Policies returns all policies, sorted by name. It takes no shard's lock: see Tx.SeeAll.
 func (e *Engine) Policies() []*Policy {
 	e.naming.RLock()
-	list := slices.Collect(maps.Values(e.policies))
+	list := slices.Collect(maps.Values(e.policiesInUse()))
 	e.naming.RUnlock()
-	slices.SortFunc(list, func(a, b *Policy) int { return strings.Compare(a.name, b.name) })
-	return list
+	return policy.Sort(list)
 }
 
 // applyPolicy sets a policy, and replaces that of the same name. The lock naming is held.
@@ -77,26 +50,21 @@ func (e *Engine) applyPolicy(f *effect.Effect) {
 	if err != nil {
 		panic(fmt.Sprintf("engine: %s: %v", f.Kind, err))
 	}
-	if before := e.policies[p.name]; before != nil {
-		p.decisions = before.decisions
-	} else {
-		p.decisions = new(stats.Decisions)
-	}
-	e.policies[p.name] = p
+	e.policies.Put(p, e.policies[p.Name()])
 }
-
-// applyPolicyDelete deletes a policy. The lock naming is held.
-func (e *Engine) applyPolicyDelete(f *effect.Effect) { delete(e.policies, string(f.Key.Name)) }
 
 // policyOf returns the policy that an effect.Policy sets.
 func policyOf(f *effect.Effect) (*Policy, error) {
 	p, err := rule.ParseStored(f.Key.Name, bytes.Split(f.Value, []byte{' '}))
-	return NewPolicy(p), err
+	return policy.New(p), err
 }
 
-func (p *Policy) effect() effect.Effect {
-	return effect.Effect{Kind: effect.Policy, Key: Key{Name: object.BytesOf(p.name)}, Value: object.BytesOf(p.text)}
+func policyEffect(p *Policy) effect.Effect {
+	k := Key{Name: object.BytesOf(p.Name())}
+	return effect.Effect{Kind: effect.Policy, Key: k, Value: object.BytesOf(p.Definition())}
 }
+
+func algorithmOf(p *Policy) *algorithm { return algorithms[p.Rule().Kind] }
 
 // PolicyChanges is the result of SetPolicies.
 type PolicyChanges struct {
@@ -119,19 +87,19 @@ func (e *Engine) SetPolicies(now int64, list []*Policy) (c PolicyChanges) {
 	var changed []*Policy
 	leaving := make(successions)
 	for _, p := range list {
-		before := e.Policy(p.name)
-		if before != nil && before.text == p.text {
+		before := e.Policy(p.Name())
+		if before != nil && before.Definition() == p.Definition() {
 			continue
 		}
 		changed = append(changed, p)
-		c.Names = append(c.Names, p.name)
+		c.Names = append(c.Names, p.Name())
 		switch {
 		case before == nil:
-		case before.limit.Kind != p.limit.Kind:
-			c.Switched = append(c.Switched, p.name)
-			leaving[p.name] = succession{before, p}
-		case before.limit.Rule != p.limit.Rule && p.limit.algorithm().succeeds != nil:
-			leaving[p.name] = succession{before, p}
+		case before.Rule().Kind != p.Rule().Kind:
+			c.Switched = append(c.Switched, p.Name())
+			leaving[p.Name()] = succession{before, p}
+		case *before.Rule() != *p.Rule() && algorithmOf(p).succeeds != nil:
+			leaving[p.Name()] = succession{before, p}
 		}
 	}
 	if len(changed) == 0 {
@@ -144,7 +112,7 @@ func (e *Engine) SetPolicies(now int64, list []*Policy) (c PolicyChanges) {
 	}
 	effects := make([]effect.Effect, len(changed))
 	for i, p := range changed {
-		effects[i] = p.effect()
+		effects[i] = policyEffect(p)
 	}
 	tx.publish(effects)
 	tx.End()
@@ -194,8 +162,7 @@ func (tx *Tx) dropKeysOf(leaving successions) (dropped int) {
 // succession is a policy and the one that replaces it.
 type succession struct{ before, after *Policy }
 
-// successions are the successions by the policies' names.
-type successions map[string]succession
+type successions map[string]succession // by name
 
 // end reports whether an object is to be deleted with one of the policies: by its name, type and
 // deadline the policy has created it, and the successor cannot use it.
@@ -205,13 +172,13 @@ func (ss successions) end(o object.Object, now int64) bool {
 	}
 	name, id, _ := strings.Cut(o.Head().Name, ":{")
 	s, found := ss[name]
-	if !found || !strings.HasSuffix(id, "}") || o.Kind() != s.before.limit.algorithm().holds {
+	if !found || !strings.HasSuffix(id, "}") || o.Kind() != algorithmOf(s.before).holds {
 		return false
 	}
-	if s.before.limit.Kind != s.after.limit.Kind {
+	if s.before.Rule().Kind != s.after.Rule().Kind {
 		return true
 	}
-	return !s.after.limit.algorithm().succeeds(o, &s.after.limit, now)
+	return !algorithmOf(s.after).succeeds(o, &Limit{Rule: *s.after.Rule()}, now)
 }
 
 // DeletePolicy deletes a policy, and reports whether there was one. Its keys stay until they

@@ -6,15 +6,18 @@ import (
 
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
+	"rlserver/engine/policy"
 	"rlserver/internal/stats"
 )
 
 // check is the scratch space of Check.
 type check struct {
-	policies []*Policy // in the order of the names
-	limits   []Limit   // of the enforced policies, and then of those in SHADOW
-	rules    []int     // the index of each limit's policy
-	binding  int       // how many are enforced
+	running  bool
+	all      policy.Table // those of the hold; nil: not known yet
+	policies []*Policy    // in the order of the names
+	limits   []Limit      // of the enforced policies, and then of those in SHADOW
+	rules    []int        // the index of each limit's policy
+	binding  int          // how many are enforced
 }
 
 func (c *check) reset() {
@@ -22,7 +25,7 @@ func (c *check) reset() {
 	clear(c.limits)
 	c.policies, c.limits, c.rules, c.binding = c.policies[:0], c.limits[:0], c.rules[:0], 0
 	if cap(c.limits) > keptParts {
-		*c = check{}
+		*c = check{all: c.all}
 	}
 }
 
@@ -39,13 +42,15 @@ func (c *check) reset() {
 // which are renewed, or taken again if they have expired. It is denied only if such a lease cannot
 // be taken.
 //
-// The names must differ. The error names a policy that does not exist, is named twice or needs an
+// The names must differ. Other errors than ErrOldPolicies and those of All names a policy that does not exist, is named twice or needs an
 // id.
 func (tx *Tx) Check(names [][]byte, keys []Key, cost int64, id []byte) (answer limit.Decision, err error) {
 	if err := tx.findPolicies(names, keys, id); err != nil {
 		return limit.Decision{}, err
 	}
 	c := &tx.check
+	c.running = true
+	defer func() { c.running = false }()
 	bind, shadows := c.limits[:c.binding], c.limits[c.binding:]
 	repeated := id != nil && tx.repeats(bind, id)
 	switch {
@@ -79,14 +84,20 @@ func (tx *Tx) CheckCountsOnce() bool {
 func (tx *Tx) findPolicies(names [][]byte, keys []Key, id []byte) error {
 	c := &tx.check
 	c.reset()
+	if c.all == nil {
+		if tx.e.shared.Version() < tx.e.required.Load() {
+			return ErrOldPolicies
+		}
+		c.all = tx.e.policiesInUse() // a shard's lock is held
+	}
 	for _, name := range names {
-		p := tx.e.policies[string(name)] // a shard's lock is held
+		p := c.all[string(name)]
 		switch {
 		case p == nil:
 			return Error(fmt.Sprintf("ERR no such policy '%.128s'", name))
 		case slices.Contains(c.policies, p):
 			return Error(fmt.Sprintf("ERR policy '%s' is named twice", name))
-		case p.limit.algorithm().id == namesLease && id == nil:
+		case algorithmOf(p).id == namesLease && id == nil:
 			return Error(fmt.Sprintf("ERR policy '%s' is of leases: RL.CHECK needs ID and the lease's id", name))
 		}
 		c.policies = append(c.policies, p)
@@ -99,10 +110,10 @@ func (tx *Tx) findPolicies(names [][]byte, keys []Key, id []byte) error {
 
 func (c *check) add(shadow bool, keys []Key, id []byte) {
 	for i, p := range c.policies {
-		if p.shadow != shadow {
+		if p.Shadow() != shadow {
 			continue
 		}
-		c.limits = append(c.limits, p.limit)
+		c.limits = append(c.limits, Limit{Rule: *p.Rule()})
 		l := &c.limits[len(c.limits)-1]
 		l.Key = keys[i]
 		if l.algorithm().id != noID {
@@ -121,7 +132,7 @@ func (tx *Tx) repeats(limits []Limit, id []byte) bool {
 			continue
 		}
 		z, ok := tx.lookup(l.Key).(*object.ZSet)
-		if !ok {
+		if !ok || tx.leased(z) {
 			return false
 		}
 		log := logIn(z)
@@ -157,6 +168,33 @@ func (tx *Tx) repeat(limits []Limit, cost int64) (answer limit.Decision, err err
 		answer = and(answer, d, i)
 	}
 	return answer, nil
+}
+
+// former deletes what another definition of a policy has left under a key, and returns nil: a
+// limiter or sorted set with a deadline. It returns any other object, and all outside of Check.
+func (tx *Tx) former(k Key, o object.Object) object.Object {
+	switch o.(type) {
+	case *object.ZSet, object.State:
+	default:
+		return o
+	}
+	if !tx.check.running || o.Head().ExpireAt == 0 {
+		return o
+	}
+	if !tx.dryRun {
+		tx.delete(k, o)
+	}
+	return nil
+}
+
+// leased reports whether Check meets a log of a former policy of leases: hits are in the past.
+func (tx *Tx) leased(o object.Object) bool {
+	z, ok := o.(*object.ZSet)
+	if !tx.check.running || !ok {
+		return false
+	}
+	_, last := z.Set.At(z.Set.Len() - 1)
+	return last > float64(tx.now)
 }
 
 // and combines the answer about the i-th limit with that about the limits before it.
@@ -202,11 +240,11 @@ func (tx *Tx) count(l *Limit, i int, wanted, admitted bool) {
 		p := tx.check.policies[tx.check.rules[i]]
 		outcome := stats.Admitted
 		switch {
-		case !admitted && p.shadow:
+		case !admitted && p.Shadow():
 			outcome = stats.ShadowDenied
 		case !admitted:
 			outcome = stats.Denied
 		}
-		p.decisions.Count(tx.e.shardIndex(l.Key.Hash), outcome)
+		p.Count(tx.e.shardIndex(l.Key.Hash), outcome)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/eviction"
 	"rlserver/engine/limit"
+	"rlserver/engine/policy"
 	"rlserver/engine/rule"
 	"rlserver/zset"
 )
@@ -76,7 +77,7 @@ func TestParsePolicy(t *testing.T) {
 		assert.Equal(t, want, p.Definition())
 		again, err := parsePolicy("p", want)
 		require.NoError(t, err, want)
-		assert.Equal(t, p.limit, again.limit)
+		assert.Equal(t, p.Rule(), again.Rule())
 		assert.Equal(t, p.Definition(), again.Definition())
 		assert.Equal(t, strings.HasSuffix(want, "SHADOW"), p.Shadow())
 	}
@@ -425,6 +426,120 @@ func TestChangedAlgorithmUnderLoad(t *testing.T) {
 	require.Equal(t, dump(c.e), dump(c.log.replayed(Options{Databases: 2})))
 }
 
+// Policies that engines share are in no journal. A key that another algorithm, or another window of
+// FIXED, has left is dropped when it is met: by a call that is admitted, denied or a peek, and
+// without an effect by one that only tries.
+func TestSharedPoliciesDropKeysThatTheyMeet(t *testing.T) {
+	shared := new(policy.Shared)
+	c := newChecker(t)
+	c.e = New(Options{Databases: 2, Journal: c.log, Policies: shared})
+	c.tx = c.e.NewTx()
+	use := func(policies ...string) {
+		var list []*Policy
+		for _, p := range policies {
+			name, definition, _ := strings.Cut(p, " ")
+			list = append(list, mustParse(name, definition))
+		}
+		shared.Set(shared.Version()+1, list)
+	}
+	use("p SLIDE 1 1h", "q SLIDE 1 1h")
+	require.Len(t, c.e.Policies(), 2)
+	definitions := []string{"TOKEN 1 1 1h", "FIXED 1 1d", "FIXED 1 hour", "COUNTER 1 1h", "LEASE 1 1h", "SLIDE 1 1h"}
+	for _, next := range definitions {
+		require.True(t, c.must("ann", "p q", 1, next).Allowed, next)
+		require.False(t, c.must("ann", "p", 1, "b").Allowed, next)
+		use("p "+next, "q SLIDE 100 1h")
+		before := dump(c.e)
+		c.tx.DryRun(func() { assert.True(t, c.must("ann", "p", 1, "c").Allowed, next) })
+		assert.Equal(t, before, dump(c.e))
+		assert.True(t, c.must("ann", "q p", 0, "c").Allowed, next)
+	}
+	require.Equal(t, dump(c.e), dump(c.log.replayed(Options{Databases: 2, Policies: shared})))
+
+	// other keys stay: those without a deadline, of other types, and those of other calls
+	use("p SLIDE 1 1h", "t TOKEN 1 1 1h", "s SLIDE 1 1h SHADOW")
+	keys := policyKeys(c.e, [][]byte{[]byte("t"), []byte("s")}, []byte("bob"))
+	for _, k := range keys {
+		c.tx.Begin(c.now, 0, []Key{k}, true)
+		c.tx.Set(k, []byte("mine"), SetMode{ExpireAt: c.now + 1000})
+		c.tx.End()
+	}
+	_, err := c.check("bob", "t", 1, "")
+	assert.Equal(t, ErrWrongType, err)
+	assert.True(t, c.must("bob", "s", 1, "").Allowed)
+	c.must("eve", "t", 1, "")
+	k := c.e.Key([]byte("t:{eve}"))
+	c.tx.Begin(c.now, 0, []Key{k}, true)
+	_, err = c.tx.All([]Limit{{Key: k, Rule: *mustParse("p", "SLIDE 1 1h").Rule()}}, 1)
+	assert.Equal(t, ErrWrongType, err, "the call is not about a policy")
+	c.tx.End()
+
+	decided := c.counts("t")
+	use("t TOKEN 5 1 1h")
+	assert.Equal(t, decided, c.counts("t"), "counts go on")
+	_, err = c.check("eve", "s", 1, "")
+	assert.EqualError(t, err, "ERR no such policy 's'")
+}
+
+// Leases are in the sorted set of a key, as hits are: they neither count as hits of a policy that
+// becomes SLIDE, nor is a call with the id of one taken for a retry.
+func TestSharedPoliciesTakeLeasesForNoHits(t *testing.T) {
+	shared := new(policy.Shared)
+	c := newChecker(t)
+	c.e = New(Options{Databases: 2, Journal: c.log, Policies: shared})
+	c.tx = c.e.NewTx()
+	shared.Set(1, []*Policy{mustParse("p", "LEASE 2 1h")})
+	require.True(t, c.must("ann", "p", 1, "a").Allowed)
+	require.True(t, c.must("ann", "p", 1, "b").Allowed)
+	shared.Set(2, []*Policy{mustParse("p", "SLIDE 2 1m")})
+	assert.Equal(t, int64(2), c.must("ann", "p", 0, "a").Remaining)
+	assert.Equal(t, int64(1), c.must("ann", "p", 1, "a").Remaining)
+	assert.Equal(t, int64(1), c.must("ann", "p", 1, "a").Remaining, "a retry")
+	assert.Equal(t, int64(0), c.must("ann", "p", 1, "c").Remaining)
+	assert.False(t, c.must("ann", "p", 1, "d").Allowed)
+	shared.Set(3, []*Policy{mustParse("p", "LEASE 1 1h")})
+	assert.True(t, c.must("ann", "p", 1, "a").Allowed, "a hit is no lease")
+	assert.False(t, c.must("ann", "p", 1, "b").Allowed)
+}
+
+// An engine whose keys have seen a version of the policies uses no older one: it would drop them.
+func TestOlderSharedPoliciesAreNotUsed(t *testing.T) {
+	shared := new(policy.Shared)
+	c := newChecker(t)
+	c.e = New(Options{Databases: 2, Journal: c.log, Policies: shared})
+	c.tx = c.e.NewTx()
+	c.e.RequirePolicies(2)
+	_, err := c.check("ann", "p", 1, "")
+	assert.Equal(t, ErrOldPolicies, err, "before there are any")
+	shared.Set(1, []*Policy{mustParse("p", "SLIDE 5 1h")})
+	_, err = c.check("ann", "p", 0, "")
+	assert.Equal(t, ErrOldPolicies, err)
+	shared.Set(2, []*Policy{mustParse("p", "TOKEN 5 1 1h")})
+	assert.True(t, c.must("ann", "p", 1, "").Allowed)
+	assert.Equal(t, uint64(2), shared.Version())
+	assert.Zero(t, (*policy.Shared)(nil).Version())
+}
+
+// The calls of one hold of the locks, such as those of EXEC, see the same policies.
+func TestSharedPoliciesAreReadOncePerHold(t *testing.T) {
+	shared := new(policy.Shared)
+	e := New(Options{Policies: shared})
+	tx, names := e.NewTx(), [][]byte{[]byte("p")}
+	shared.Set(1, []*Policy{mustParse("p", "SLIDE 1 1h")})
+	keys := policyKeys(e, names, []byte("ann"))
+	for _, want := range []int64{1, 2} {
+		tx.Begin(epoch, 0, keys, true)
+		d, err := tx.Check(names, keys, 0, nil)
+		require.NoError(t, err)
+		assert.Equal(t, want, d.Limit)
+		shared.Set(2, []*Policy{mustParse("p", "SLIDE 2 1h")})
+		d, err = tx.Check(names, keys, 0, nil)
+		require.NoError(t, err)
+		assert.Equal(t, want, d.Limit)
+		tx.End()
+	}
+}
+
 func TestFlushKeepsPolicies(t *testing.T) {
 	c := newChecker(t, "p SLIDE 5 1h")
 	c.must("ann", "p", 1, "")
@@ -534,15 +649,15 @@ func TestPoliciesKeepLaws(t *testing.T) {
 				b = &brutePolicy{}
 				brute[name] = b
 			}
-			if b.taken == nil || b.limit.Kind != p.limit.Kind {
+			if b.taken == nil || b.limit.Kind != p.Rule().Kind {
 				b.taken = make(map[string][]bruteHit)
 			}
-			if b.limit.Kind == rule.Token && b.limit.Token.Capacity != p.limit.Token.Capacity &&
-				p.limit.Kind == rule.Token {
+			if b.limit.Kind == rule.Token && b.limit.Token.Capacity != p.Rule().Token.Capacity &&
+				p.Rule().Kind == rule.Token {
 				// a change of capacity is tested in package limit
 				p = mustParse(name, b.text())
 			}
-			b.limit, b.shadow = p.limit, p.shadow
+			b.limit, b.shadow = Limit{Rule: *p.Rule()}, p.Shadow()
 			c.e.SetPolicies(c.now, []*Policy{p})
 		}
 		for _, name := range names {
@@ -700,7 +815,7 @@ func TestManyPoliciesTakeLinearMemory(t *testing.T) {
 		copied := New(Options{})
 		replaying = bytesAllocated(func() {
 			for _, p := range list { // one by one, as in a snapshot
-				require.NoError(t, copied.Apply(1000, []effect.Effect{p.effect()}))
+				require.NoError(t, copied.Apply(1000, []effect.Effect{policyEffect(p)}))
 			}
 		})
 		require.Len(t, copied.Policies(), n)

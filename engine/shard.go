@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"rlserver/engine/denials"
+	"rlserver/engine/effect"
 	"rlserver/engine/object"
 	"rlserver/internal/dict"
 )
@@ -28,7 +29,7 @@ type shard struct {
 	position atomic.Uint64
 
 	dbs []space
-	seq hitSequence
+	seq effect.Sequence
 
 	weight   atomic.Int64 // bytes that all keys take; changed under the lock, but read without
 	reported int64        // how much of weight memory.used contains
@@ -74,7 +75,7 @@ func (sh *shard) init(e *Engine, index int) {
 func (e *Engine) place(hash uint64) uint64 { return hash << e.shardBits }
 
 // continues records that a log with hits of another shard is moved or copied to this one.
-func (sh *shard) continues(from *shard) { sh.seq.gave(from.seq.at, from.seq.free) }
+func (sh *shard) continues(from *shard) { sh.seq.Continue(&from.seq) }
 
 func (sh *shard) find(db int, k Key) object.Object {
 	keys := sh.dbs[db].keys

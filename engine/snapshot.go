@@ -67,7 +67,7 @@ func (e *Engine) SnapshotAt(at int64, cut func()) *Snapshot {
 		panic("engine: a snapshot is begun while another one is being taken")
 	}
 	cut()
-	s := &Snapshot{e: e, at: cmp.Or(at, tx.now), own: new(object.Batch), policies: e.Policies()}
+	s := &Snapshot{e: e, at: cmp.Or(at, tx.now), own: new(object.Batch), policies: e.policies.Sorted()}
 	for i := range e.shards {
 		s.begin(&e.shards[i])
 	}
@@ -102,7 +102,7 @@ func (s *Snapshot) Step(visit func(effects []effect.Effect)) (more bool) {
 		return false
 	case len(s.policies) > 0:
 		for _, p := range s.policies {
-			s.own.Put(p.effect())
+			s.own.Put(policyEffect(p))
 			s.own.End()
 		}
 		s.policies = nil

@@ -224,8 +224,9 @@ func (tx *Tx) unlock() {
 	if len(tx.notified) > 0 || len(tx.after) > 0 { // clearing them costs a write barrier
 		tx.notified, tx.after = nil, nil
 	}
-	if len(tx.check.policies) > 0 {
+	if tx.check.all != nil {
 		tx.check.reset()
+		tx.check.all = nil
 	}
 	tx.recount()
 	for _, sh := range tx.locked {

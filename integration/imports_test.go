@@ -19,7 +19,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/internal/clock", "rlserver/cluster/group", "rlserver/cluster/mux",
 			"rlserver/cluster/overview",
 			"rlserver/cluster/slot", "rlserver/cluster/wanted",
-			"rlserver/engine", "rlserver/engine/rule", "rlserver/internal/stats",
+			"rlserver/engine", "rlserver/engine/policy", "rlserver/engine/rule", "rlserver/internal/stats",
 		},
 		others: []string{"github.com/hashicorp/raft-wal/types"}, // disks of tests
 	},
@@ -57,6 +57,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/internal/certs",
 			"rlserver/internal/clock", "rlserver/internal/listen",
 			"rlserver/engine",
+			"rlserver/engine/policy",
 			"rlserver/persistence",
 			"rlserver/internal/importer",
 			"rlserver/internal/progress",
@@ -69,7 +70,9 @@ var mayImport = map[string]struct{ ours, others []string }{
 		others: []string{"github.com/alecthomas/kong", "github.com/coreos/go-systemd/v22/daemon"},
 	},
 	"rlserver/internal/policyfile": {
-		ours:   []string{"rlserver/engine", "rlserver/engine/rule", "rlserver/internal/smallfile"},
+		ours: []string{
+			"rlserver/engine", "rlserver/engine/policy", "rlserver/engine/rule", "rlserver/internal/smallfile",
+		},
 		others: []string{"go.yaml.in/yaml/v3"},
 	},
 	"rlserver/internal/importer": {
@@ -221,7 +224,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours: []string{
 			"rlserver/engine",
 			"rlserver/engine/limit",
-			"rlserver/engine/rule",
+			"rlserver/engine/policy", "rlserver/engine/rule",
 			"rlserver/resp/command",
 			"rlserver/internal/grammar",
 			"rlserver/resp/wire",
@@ -281,8 +284,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours: []string{
 			"rlserver/engine/denials", "rlserver/engine/effect", "rlserver/engine/eviction",
 			"rlserver/engine/limit",
-			"rlserver/engine/object", "rlserver/engine/rule", "rlserver/internal/bitmap",
-			"rlserver/internal/dict", "rlserver/internal/list", "rlserver/zset",
+			"rlserver/engine/object", "rlserver/engine/policy", "rlserver/engine/rule",
+			"rlserver/internal/bitmap", "rlserver/internal/dict", "rlserver/internal/list", "rlserver/zset",
 			"rlserver/internal/stats",
 		},
 	},
@@ -307,6 +310,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/engine/limit", "rlserver/internal/grammar",
 		},
 	},
+	"rlserver/engine/policy":   {ours: []string{"rlserver/engine/rule", "rlserver/internal/stats"}},
 	"rlserver/engine/limit":    {},
 	"rlserver/internal/rdb":    {},
 	"rlserver/internal/bitmap": {},

@@ -35,7 +35,7 @@ type fakeCluster struct {
 	lost           atomic.Bool
 	awaited        chan struct{} // Await returns when something is received
 	server         *Server
-	shared         atomic.Int64 // calls of SharePolicies
+	shared         atomic.Int64 // changes of policies
 	view           command.ClusterView
 	wanted         func() bool // calls of other nodes
 	handOver       error       // of HandOver
@@ -69,7 +69,17 @@ func (f *fakeCluster) View() command.ClusterView { return f.view }
 
 func (f *fakeCluster) Wanted(string) func() bool { return f.wanted }
 
-func (f *fakeCluster) SharePolicies() { f.shared.Add(1) }
+func (f *fakeCluster) SetPolicies(_ *command.Env, list []*engine.Policy) (engine.PolicyChanges, error) {
+	f.shared.Add(1)
+	return f.partition.Engine.SetPolicies(f.partition.Clock.Now(), list), nil
+}
+
+func (f *fakeCluster) DeletePolicy(_ *command.Env, name string) (found bool, err error) {
+	if found = f.partition.Engine.DeletePolicy(f.partition.Clock.Now(), name); found {
+		f.shared.Add(1)
+	}
+	return found, nil
+}
 
 func (f *fakeCluster) WriteInfo(section string, write func(string, any)) {
 	if section != "cluster" {

@@ -55,6 +55,8 @@ type Options struct {
 	// Speaks reports whether this replica speaks with those of another node: it neither votes, nor
 	// stores entries, nor counts votes and entries otherwise. It must be fast. nil: with all
 	Speaks func(node string) bool
+	// Policies note which version of the engine's policies has been used; nil: that is not noted
+	Policies PolicyNotes
 	// Begun is called before calls are served on a partition. It must not block. nil: nothing
 	Begun func(*Partition)
 	// Disk replaces the file system of the log, set by tests; nil: it is the system's
@@ -394,13 +396,14 @@ func (g *Group) claim(run *running) (term uint64) {
 		return 0
 	}
 	still := func() bool { return run.raft.State() == raft.Leader && !isClosed(g.quit) && r.why() == nil }
+	used := g.requirePolicies(run, r, still)
 	now := g.time.begin(func(log int64) (int64, bool) { return g.options.AskTime(log, still) })
 	if !still() {
 		return 0
 	}
 	p := &Partition{
 		Replica: r, Group: g.options.Number, Clock: now, term: c.term,
-		ended: make(chan struct{}), most: 2 * g.options.Patience,
+		ended: make(chan struct{}), most: 2 * g.options.Patience, used: used,
 	}
 	if g.options.Begun != nil {
 		g.options.Begun(p)

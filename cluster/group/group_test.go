@@ -27,6 +27,7 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
+	"rlserver/engine/policy"
 	"rlserver/engine/rule"
 	"rlserver/internal/clock"
 )
@@ -72,6 +73,8 @@ type node struct {
 	newer   byte        // see Options
 	silent  atomic.Bool // it speaks with no other one, see Options.Speaks
 	disk    func(types.VFS) types.VFS
+	// that its engine uses; nil: its own ones
+	policies *policy.Shared
 }
 
 var names = []string{"a", "b", "c"}
@@ -116,7 +119,7 @@ func (n *node) start() {
 func (n *node) options(instance uint64) Options {
 	return Options{
 		Node: names[n.i], Instance: instance, Dir: fmt.Sprint(n.trio.dir, "/", n.i), Sync: n.trio.sync,
-		Timeout: n.trio.timeout, Patience: n.trio.patience, Engine: engine.Options{},
+		Timeout: n.trio.timeout, Patience: n.trio.patience, Engine: engine.Options{Policies: n.policies}, Policies: numbers{},
 		Clock: n.trio.clock(), AskTime: n.askTime, Log: n.trio.log.With("node", names[n.i]),
 		Layer:         func() Layer { return &cuttable{n.port.Instance(0, instance), n} },
 		snapshotBytes: n.trio.snapshotBytes, digestEvery: n.trio.digestEvery, tickEvery: n.trio.tickEvery,

@@ -28,6 +28,9 @@ func (g *Group) Note() *Note { return g.running.Load().fsm.note.Load() }
 // SetNote replaces the note by the one with the next version, on the leader. Any error but ErrStale
 // leaves open whether it has.
 func (g *Group) SetNote(n Note) error {
+	if len(n.Data) > longestNote {
+		return fmt.Errorf("it would take %d bytes, and may take %d", len(n.Data), longestNote)
+	}
 	if _, err := g.Leading(); err != nil {
 		return err
 	}

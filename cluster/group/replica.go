@@ -33,6 +33,7 @@ type Partition struct {
 	term  uint64
 	ended chan struct{}
 	most  time.Duration // for how long a call waits until it is agreed on; 0: for ever
+	used  policiesUsed
 }
 
 // Term returns the term of the leadership.
@@ -106,7 +107,7 @@ func (r *Replica) newBatch() *batch {
 	}
 }
 
-func (b *batch) empty() bool { return b.last < b.first && b.kind != entryPart }
+func (b *batch) empty() bool { return b.last < b.first && b.kind != entryPart && b.kind != entryNote }
 
 // Leads reports whether calls are served here. It is fast, and may be out of date: Wait is what
 // confirms it.
@@ -251,16 +252,18 @@ func (r *Replica) takeNext() *batch {
 	if r.spoiled != nil || p == nil {
 		return nil
 	}
-	var b *batch
+	if len(r.queue) == 0 && !r.wanted {
+		return nil
+	}
+	b := r.policyNote(&p.used)
 	switch {
+	case b != nil:
 	case len(r.queue) > 0:
 		b = r.queue[0]
 		r.queue = r.queue[1:]
-	case r.wanted:
+	default:
 		b, r.usual = r.next, len(r.next.entry)
 		r.next, r.wanted = r.newBatch(), false
-	default:
-		return nil
 	}
 	if !b.empty() {
 		r.flying++

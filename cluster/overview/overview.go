@@ -82,7 +82,7 @@ type Group struct {
 	Applied    uint64        // of the last one that is applied
 	LagEntries uint64        // of the leader's log that are not applied here
 	Lag        time.Duration // for how long the oldest of them is missing, or no leader is heard
-	Policies   string        // names their state, see group.PoliciesVersion
+	Policies   string        // names the policies of the node, the same for the same; "0": none
 	Counts
 }
 

@@ -421,16 +421,6 @@ func (c *clusterParts) WriteInfo(section string, write func(string, any)) {
 	}
 }
 
-// SharePolicies implements resp.Cluster.
-func (c *clusterParts) SharePolicies() {
-	ctx, cancel := context.WithTimeout(context.Background(), c.hold)
-	defer cancel()
-	if missing := c.node.SharePolicies(ctx); len(missing) > 0 {
-		c.p.log.Warn("groups do not have the changed policies yet: they copy them when they have a leader that hears "+
-			"this node", "groups", missing)
-	}
-}
-
 // HandOver implements resp.Cluster.
 func (c *clusterParts) HandOver(ctx context.Context) error {
 	return c.node.HandOver(ctx, "CLUSTER FAILOVER")

@@ -15,6 +15,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"rlserver/engine"
+	"rlserver/engine/policy"
 	"rlserver/internal/certs"
 	"rlserver/internal/clock"
 	"rlserver/internal/listen"
@@ -188,6 +189,9 @@ func (p *parts) connect() {
 	if p.settings.Start.AppendOnly && !p.setup.clustered() {
 		options.Journal = p.data
 	}
+	if p.setup.clustered() {
+		options.Policies = new(policy.Shared)
+	}
 	p.engine = engine.New(options)
 	adapter := store{p.data}
 	p.processors = process.FitProcessors()
@@ -202,34 +206,11 @@ func (p *parts) connect() {
 	if path := p.settings.Start.Policies; path != "" {
 		p.file = policyfile.New(policyfile.Options{
 			Path: path, Set: p.setPolicies, Refusal: adapter.Refusal, Log: p.log,
-			Changed: p.policiesChanged,
 		})
 		serverOptions.ReloadPolicies = p.file.Reload
 	}
 	p.server = resp.NewServer(serverOptions)
 	p.server.SetLoading(true)
-}
-
-// setPolicies sets policies in the engine or, in a cluster, in the group that has the policies. ok
-// is false if another node leads that group.
-func (p *parts) setPolicies(list []*engine.Policy) (changes engine.PolicyChanges, ok bool) {
-	e, now := p.engine, p.clock.Now
-	if p.cluster != nil {
-		leads := p.cluster.leads(policyGroup)
-		if leads == nil {
-			return changes, false
-		}
-		e, now = leads.Engine, leads.Clock.Now
-	}
-	return e.SetPolicies(now(), list), true
-}
-
-// policiesChanged is called when policies of the file were set.
-func (p *parts) policiesChanged() {
-	p.server.PoliciesChanged()
-	if p.cluster != nil {
-		p.cluster.SharePolicies()
-	}
 }
 
 // start starts the background work of a server whose data is loaded. It returns the functions that

@@ -56,22 +56,12 @@ func (s webSource) State() *web.State {
 	return state
 }
 
-// addPolicies adds the policies. In a cluster each replica of a group counts its own decisions.
+// addPolicies adds the policies, with the decisions of this node.
 func (s webSource) addPolicies(state *web.State) {
-	known := make(map[string]int)
-	for _, e := range s.p.engine.Memory().Engines() {
-		for _, policy := range e.Policies() {
-			name := policy.Name()
-			if i, ok := known[name]; ok {
-				sum := &state.Policies[i].Decisions
-				*sum = sum.Plus(policy.Decisions())
-				continue
-			}
-			known[name] = len(state.Policies)
-			state.Policies = append(state.Policies, web.Policy{
-				Name: name, Definition: policy.Definition(), Shadow: policy.Shadow(), Decisions: policy.Decisions(),
-			})
-		}
+	for _, p := range s.p.engine.Policies() {
+		state.Policies = append(state.Policies, web.Policy{
+			Name: p.Name(), Definition: p.Definition(), Shadow: p.Shadow(), Decisions: p.Decisions(),
+		})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"rlserver/engine"
+	"rlserver/engine/policy"
 	"rlserver/engine/rule"
 )
 
@@ -197,7 +198,7 @@ func parsePolicy(f field) (*engine.Policy, error) {
 		}
 		return nil, errorAt(at, "policy %.128s: %s", f.name, strings.TrimPrefix(err.Error(), "ERR "))
 	}
-	return engine.NewPolicy(p), nil
+	return policy.New(p), nil
 }
 
 // word is a word of a definition, and its position in the file.

@@ -33,12 +33,14 @@ func Read(path string) ([]*engine.Policy, error) {
 // Options configure a File. All are required.
 type Options struct {
 	Path string
-	// Set sets policies. ok is false if another node of the cluster has to set them.
-	Set     func([]*engine.Policy) (c engine.PolicyChanges, ok bool)
+	// Set sets policies. The error may be ErrElsewhere.
+	Set     func([]*engine.Policy) (engine.PolicyChanges, error)
 	Refusal func() string // why changes are refused now, or ""
-	Changed func()        // is called after policies have been set
 	Log     *slog.Logger
 }
+
+// ErrElsewhere reports that another node of the cluster has to set policies.
+var ErrElsewhere = errors.New("another node sets the policies")
 
 // File is a file of policies that is loaded into a server. Its methods are safe for concurrent use.
 type File struct {
@@ -63,37 +65,41 @@ func (f *File) Reload() error {
 		f.Log.Warn("no policy was changed", "error", err)
 		return err
 	}
-	f.set(list)
-	return nil
+	return f.set(list)
 }
 
 // Set sets policies that Read has returned. Policies with other names stay.
 func (f *File) Set(list []*engine.Policy) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.set(list)
+	_ = f.set(list)
 }
 
-// SetAgain sets the policies that were read last, after Options.Set has returned false.
+// SetAgain sets the policies that were read last, after Options.Set has returned ErrElsewhere.
 func (f *File) SetAgain() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.last != nil {
-		f.set(f.last)
+		_ = f.set(f.last)
 	}
 }
 
-func (f *File) set(list []*engine.Policy) {
+func (f *File) set(list []*engine.Policy) error {
 	f.last = list
-	changes, ok := f.Options.Set(list)
-	if !ok {
+	changes, err := f.Options.Set(list)
+	switch err {
+	case nil:
+	case ErrElsewhere:
 		f.Log.Info("policies read: they are set when this node leads the first slots of the cluster, until then "+
 			"those of the node that does hold", "file", f.Path, "policies", len(list))
-		return
+		return nil
+	default:
+		f.Log.Warn("the policies of the file are not set", "file", f.Path, "error", err)
+		return err
 	}
-	f.Changed()
 	f.Log.Info("policies set", "file", f.Path, "policies", len(list), "changed", shorten(changes.Names),
 		"switched", shorten(changes.Switched), "dropped", changes.Dropped)
+	return nil
 }
 
 // shorten returns a list of names for a log line: the first 20, and how many more there are.

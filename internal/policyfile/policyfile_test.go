@@ -1,7 +1,10 @@
 package policyfile
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
 )
 
 func TestParsePolicies(t *testing.T) {
@@ -244,4 +249,19 @@ func TestLargeFileIsRejected(t *testing.T) {
 	require.NoError(t, os.Truncate(path, maxSize+1))
 	_, err := Read(path)
 	assert.EqualError(t, err, path+" is too large: at most 16777216 bytes are read")
+}
+
+// A file whose policies are refused, as those of a cluster beyond their bound, says why.
+func TestRefusedPoliciesAreReported(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policies.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("policies: {q: {fixed: {limit: 9, window: 1d}}}"), 0o600))
+	var log bytes.Buffer
+	refused := errors.New("ERR the policies of a cluster may take 4 bytes")
+	f := New(Options{
+		Path: path, Refusal: func() string { return "" }, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Set: func([]*engine.Policy) (engine.PolicyChanges, error) { return engine.PolicyChanges{}, refused },
+	})
+	assert.Equal(t, refused, f.Reload())
+	f.SetAgain()
+	assert.Equal(t, 2, strings.Count(log.String(), refused.Error()))
 }

@@ -17,9 +17,12 @@ type Cluster interface {
 	Refusal() error
 	// WriteInfo writes the fields of a cluster in a section of INFO.
 	WriteInfo(section string, write func(name string, value any))
-	// SharePolicies returns when all groups have the policies that were changed on this node, or
-	// after the hold time.
-	SharePolicies()
+	// SetPolicies is Engine.SetPolicies. In a cluster it is called on the node that leads group 0,
+	// and returns when all groups use them, or after the hold time. Keys are dropped later, when
+	// they are met.
+	SetPolicies(e *Env, list []*engine.Policy) (engine.PolicyChanges, error)
+	// DeletePolicy is Engine.DeletePolicy in the same way.
+	DeletePolicy(e *Env, name string) (found bool, err error)
 	// HandOver hands over the groups that this node leads to other nodes. It tries once. The error
 	// names the groups that it still leads, and why.
 	HandOver(ctx context.Context) error
@@ -49,11 +52,20 @@ func (Alone) WriteInfo(section string, write func(name string, value any)) {
 
 // View implements Cluster. So do the following.
 func (Alone) View() (none ClusterView)           { return none }
-func (Alone) SharePolicies()                     {}
 func (Alone) HandOver(context.Context) error     { return errAlone }
 func (Alone) Drain(context.Context) error        { return errAlone }
 func (Alone) Meet(context.Context, string) error { return errAlone }
 func (Alone) Forget(string) error                { return errAlone }
+
+// SetPolicies implements Cluster.
+func (Alone) SetPolicies(e *Env, list []*engine.Policy) (engine.PolicyChanges, error) {
+	return e.Engine.SetPolicies(e.Clock(), list), nil
+}
+
+// DeletePolicy implements Cluster.
+func (Alone) DeletePolicy(e *Env, name string) (found bool, err error) {
+	return e.Engine.DeletePolicy(e.Clock(), name), nil
+}
 
 // Keyspace is an engine on which calls run on this node, with its clock. Without a cluster there is
 // one, otherwise one for each group of slots that this node leads.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"rlserver/engine"
+	"rlserver/engine/policy"
 	"rlserver/engine/rule"
-	"rlserver/internal/stats"
 	"rlserver/resp/command"
 )
 
@@ -106,7 +106,10 @@ func policySet(c *command.Call) error {
 		return err
 	}
 
-	changes := c.Env.Engine.SetPolicies(c.Env.Clock(), []*engine.Policy{engine.NewPolicy(p)})
+	changes, err := c.Env.Cluster.SetPolicies(c.Env, []*engine.Policy{policy.New(p)})
+	if err != nil {
+		return err
+	}
 	policiesChanged(c)
 
 	switch {
@@ -120,15 +123,17 @@ func policySet(c *command.Call) error {
 	return nil
 }
 
-// policiesChanged makes waiting calls and the other groups of a cluster use the policies.
+// policiesChanged makes waiting calls use the policies.
 func policiesChanged(c *command.Call) {
 	c.Tx.SeeAll()
 	c.Env.RetryWaiting()
-	c.Env.Cluster.SharePolicies()
 }
 
 func policyDel(c *command.Call) error {
-	found := c.Env.Engine.DeletePolicy(c.Env.Clock(), string(c.Args.Next()))
+	found, err := c.Env.Cluster.DeletePolicy(c.Env, string(c.Args.Next()))
+	if err != nil {
+		return err
+	}
 	if found {
 		policiesChanged(c)
 	} else {
@@ -153,15 +158,9 @@ func policyGet(c *command.Call) error {
 func policyList(c *command.Call) error {
 	list := c.Env.Engine.Policies()
 	c.Tx.SeeAll()
-	counts := make(map[string]stats.DecisionCounts)
-	for _, e := range c.Env.Engine.Memory().Engines() {
-		for _, p := range e.Policies() {
-			counts[p.Name()] = counts[p.Name()].Plus(p.Decisions())
-		}
-	}
 	c.Reply.Array(len(list))
 	for _, p := range list {
-		decisions := counts[p.Name()]
+		decisions := p.Decisions()
 		c.Reply.Mapping(4)
 		c.Reply.BulkString("name")
 		c.Reply.BulkString(p.Name())

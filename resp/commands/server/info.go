@@ -337,19 +337,12 @@ func writeRatelimit(r *report) {
 }
 
 // writePolicies writes, for each policy, whether it is in SHADOW mode, and how many calls it has
-// admitted and denied. In a cluster each replica of a group counts what it has decided.
+// admitted and denied on this node.
 func writePolicies(r *report) {
-	shadow, counts := make(map[string]bool), make(map[string]stats.DecisionCounts)
-	for _, e := range r.env.Engine.Memory().Engines() {
-		for _, p := range e.Policies() {
-			shadow[p.Name()] = p.Shadow()
-			counts[p.Name()] = counts[p.Name()].Plus(p.Decisions())
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		d := counts[name]
+	for _, p := range r.env.Engine.Policies() {
+		d := p.Decisions()
 		// a colon ends the name of a field, and names of policies have no percent signs
-		r.field("policy_"+strings.ReplaceAll(name, ":", "%3A"), fmt.Sprintf("shadow=%d,admitted=%d,denied=%d",
-			boolDigit(shadow[name]), d.Admitted, d.Denied+d.ShadowDenied))
+		r.field("policy_"+strings.ReplaceAll(p.Name(), ":", "%3A"), fmt.Sprintf("shadow=%d,admitted=%d,denied=%d",
+			boolDigit(p.Shadow()), d.Admitted, d.Denied+d.ShadowDenied))
 	}
 }

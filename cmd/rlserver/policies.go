@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"rlserver/engine"
+	"rlserver/internal/policyfile"
+	"rlserver/resp/command"
+)
+
+// setPolicies sets the policies of the file in the engine or, in a cluster, on all nodes.
+func (p *parts) setPolicies(list []*engine.Policy) (changes engine.PolicyChanges, err error) {
+	switch {
+	case p.cluster == nil:
+		changes = p.engine.SetPolicies(p.clock.Now(), list)
+		p.server.PoliciesChanged()
+	case p.cluster.leads(policyGroup) == nil:
+		err = policyfile.ErrElsewhere
+	default:
+		changes, err = p.cluster.SetPolicies(nil, list)
+	}
+	return changes, err
+}
+
+// SetPolicies implements resp.Cluster.
+func (c *clusterParts) SetPolicies(_ *command.Env, list []*engine.Policy) (changes engine.PolicyChanges, err error) {
+	err = c.changePolicies(func(definitions map[string]string) bool {
+		changes = engine.PolicyChanges{}
+		for _, p := range list {
+			if definitions[p.Name()] == p.Definition() {
+				continue
+			}
+			changes.Names = append(changes.Names, p.Name())
+			definitions[p.Name()] = p.Definition()
+		}
+		return true // also without a change: the one that made them so may still be on its way
+	})
+	return changes, err
+}
+
+// DeletePolicy implements resp.Cluster.
+func (c *clusterParts) DeletePolicy(_ *command.Env, name string) (found bool, err error) {
+	err = c.changePolicies(func(definitions map[string]string) bool {
+		_, found = definitions[name]
+		delete(definitions, name)
+		return found
+	})
+	return found, err
+}
+
+// changePolicies changes the definitions of the policies, by name. change reports whether all
+// groups have to use them before it returns.
+func (c *clusterParts) changePolicies(change func(definitions map[string]string) bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), c.hold)
+	defer cancel()
+	missing, refused, err := c.node.ChangePolicies(ctx, change)
+	switch {
+	case refused:
+		return engine.Error(err.Error())
+	case err != nil:
+		return engine.Error(fmt.Sprintf("TRYAGAIN the policies may have been changed or not: %v", err))
+	case len(missing) > 0:
+		c.p.log.Warn("the leaders of groups may not use the changed policies yet: they do when they hear of them",
+			"groups", missing)
+	}
+	return nil
+}
