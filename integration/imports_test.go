@@ -163,9 +163,16 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/internal/clock", "rlserver/engine", "rlserver/engine/effect",
 			"rlserver/resp/command",
 			"rlserver/resp/config",
-			"rlserver/resp/executor", "rlserver/internal/stats",
+			"rlserver/resp/executor", "rlserver/internal/stats", "rlserver/internal/storage",
 		},
-		others: []string{"github.com/stretchr/testify/assert"},
+		others: []string{"github.com/stretchr/testify/assert", "github.com/stretchr/testify/require"},
+	},
+	"rlserver/resp/resptest": {
+		ours: []string{
+			"rlserver/engine", "rlserver/resp", "rlserver/resp/command/commandtest", "rlserver/resp/config",
+			"rlserver/resp/waitqueue",
+		},
+		others: []string{"github.com/stretchr/testify/assert", "github.com/stretchr/testify/require"},
 	},
 	"rlserver/resp/executor": {
 		ours: []string{

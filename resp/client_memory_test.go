@@ -52,12 +52,6 @@ func (ts *testServer) named(name string) *testClient {
 	return c
 }
 
-// eventually waits until a condition is true.
-func (c *testClient) eventually(what string, condition func() bool) {
-	c.t.Helper()
-	require.Eventually(c.t, condition, time.Minute, time.Millisecond, what)
-}
-
 // nothingHeld waits until the counters show that no client holds memory: they return to exactly 0.
 func (c *testClient) nothingHeld(ts *testServer) {
 	c.t.Helper()

@@ -2,12 +2,10 @@ package resp
 
 import (
 	"net"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -147,15 +145,6 @@ func TestClientNoTouch(t *testing.T) {
 		{"MULTI", "+OK"}, {"CLIENT NO-TOUCH OFF", "+QUEUED"}, {"GET k", "+QUEUED"}, {"EXEC", "*2 +OK $1 v"},
 		{"OBJECT IDLETIME k", ":0"},
 	})
-}
-
-// requireClosed waits for the server to close the connection.
-func (c *testClient) requireClosed() {
-	c.t.Helper()
-	c.SetReadDeadline(time.Now().Add(time.Minute))
-	_, err := c.r.ReadByte()
-	require.Error(c.t, err)
-	require.NotErrorIs(c.t, err, os.ErrDeadlineExceeded)
 }
 
 var addrField = regexp.MustCompile(` addr=(\S+) `)

@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -145,7 +144,7 @@ func TestWholeKeyspaceCallMayBeTheFirst(t *testing.T) {
 		for _, address := range []string{ts.addr, ln.Addr().String()} {
 			conn, err := net.Dial("tcp", address)
 			require.NoError(t, err)
-			c := &testClient{Conn: conn, t: t, r: bufio.NewReader(conn)}
+			c := ts.over(conn)
 			assert.NotContains(t, c.do(call), "internal error", call)
 			conn.Close()
 		}
@@ -435,4 +434,15 @@ func TestClusterFailoverThatFails(t *testing.T) {
 	assert.Contains(t, c.do("EXEC"), "cannot be called inside MULTI")
 	f.handOver = nil
 	assert.Equal(t, "+OK", c.do("CLUSTER FAILOVER FORCE"))
+}
+
+// A policy that is missing is in no group: the reply does not wait for those without a leader.
+func TestDeletingAMissingPolicyAwaitsNoGroup(t *testing.T) {
+	f, ts := newFakeCluster(t)
+	c := ts.dial()
+	assert.Equal(t, ":0", c.do("RL.POLICY DEL login"))
+	assert.EqualValues(t, 0, f.shared.Load())
+	assert.Equal(t, "+OK", c.do("RL.POLICY SET login SLIDE 5 1m"))
+	assert.Equal(t, ":1", c.do("RL.POLICY DEL login"))
+	assert.EqualValues(t, 2, f.shared.Load())
 }

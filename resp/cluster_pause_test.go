@@ -15,6 +15,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/resp/command"
+	"rlserver/resp/command/commandtest"
 	"rlserver/resp/config"
 	"rlserver/resp/forward"
 )
@@ -119,8 +120,8 @@ func TestPausedCallsOnAllGroupsKeepTheirArguments(t *testing.T) {
 func TestLongCallsOfOtherNodesEnd(t *testing.T) {
 	var begun, running atomic.Int64
 	_, ts := newFakeCluster(t, func(o *Options) {
-		now := frozenTime()
-		o.Clock = clockBy(func() int64 { return now.Add(6) }) // each look finds that much time gone
+		now := commandtest.FrozenTime()
+		o.Clock = commandtest.ClockBy(func() int64 { return now.Add(6) }) // each look finds that much time gone
 		o.LongCall = func() (end func()) {
 			begun.Add(1)
 			running.Add(1)

@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"bufio"
 	"bytes"
 	"net"
 	"runtime"
@@ -203,7 +202,7 @@ func TestLostForwardedCalls(t *testing.T) {
 	conn, err := net.Dial("tcp", ln.Addr().String())
 	require.NoError(t, err)
 	defer conn.Close()
-	c := &testClient{Conn: conn, t: t, r: bufio.NewReader(conn)}
+	c := ts.over(conn)
 	for call, want := range map[string]string{
 		"RL.SLIDE a 1 1h ID x":              countsOnce,
 		"RL.SLIDE a 1 1h WAIT 2h ID x":      countsOnce,

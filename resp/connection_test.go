@@ -4,27 +4,17 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/resp/command"
 	"rlserver/resp/config"
+	"rlserver/resp/wire"
 )
-
-// answer is a call and its reply as recorded from Redis 7.0.15, each \r\n as a space.
-type answer struct{ call, want string }
-
-// check sends calls over one connection. A … in the expected reply matches anything.
-func (c *testClient) check(steps []answer) {
-	c.t.Helper()
-	for _, step := range steps {
-		pattern := "(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(step.want), "…", ".*") + "$"
-		assert.Regexp(c.t, pattern, c.do(step.call), step.call)
-	}
-}
 
 func TestConnectionCommands(t *testing.T) {
 	startServer(t, config.Defaults{}).dial().check([]answer{
@@ -232,4 +222,85 @@ func TestMaxClientsIsLimitedByOpenFiles(t *testing.T) {
 		"The operating system is not able to handle the specified number of clients, try with 10", c.do("CONFIG SET "+
 		"timeout 9 maxclients 11"))
 	require.Equal(t, "*4 $10 maxclients $2 10 $7 timeout $1 0", c.do("CONFIG GET maxclients timeout"))
+}
+
+// A long call checks whether its client is still connected.
+func TestGuardOfASessionDetectsDisconnect(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c := ts.dial()
+	require.Equal(t, "+PONG", c.send("PING"))
+	var g *wire.Guard
+	ts.mu.Lock()
+	for _, s := range ts.sessions {
+		g = s.guard
+	}
+	ts.mu.Unlock()
+	assert.False(t, g.Gone())
+	c.Close()
+	assert.Eventually(t, g.Gone, time.Minute, time.Millisecond)
+}
+
+func TestClientNamesAreLimited(t *testing.T) {
+	c := startServer(t, config.Defaults{}).dial()
+	long := strings.Repeat("x", command.MaxWordLen+1)
+	assert.Equal(t, "+OK", c.send("CLIENT", "SETNAME", long[1:]))
+	assert.Equal(t, "-ERR Client names must not be longer than 65536 bytes.", c.send("CLIENT", "SETNAME", long))
+	assert.Equal(t, "-ERR Client names must not be longer than 65536 bytes.", c.send("HELLO", "2", "SETNAME", long))
+	assert.Equal(t, "-ERR LIB-NAME must not be longer than 65536 bytes.", c.send("CLIENT", "SETINFO", "LIB-NAME", long))
+	assert.Equal(t, "$65536 "+long[1:], c.send("CLIENT", "GETNAME"))
+}
+
+// An argument that is far too long is refused as soon as its length arrives: the client need not
+// send it, and it takes no memory.
+func TestTooLongWordIsRefusedByItsLength(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	const want = "-ERR Protocol error: invalid bulk length: an argument of this command has at most 65536 bytes"
+	for _, begin := range []string{
+		strings.Replace(frame("RL.SLIDE", "key", "10", "1m", "ID", ""), "$0\r\n\r\n", "$419430400\r\n", 1),
+		"*6\r\n$8\r\nrl.slide\r\n$419430400\r\n",
+		"*5\r\n$9\r\nRL.POLICY\r\n$3\r\nSET\r\n$1114113\r\n",
+	} {
+		c := ts.dial()
+		c.Write([]byte(begin))
+		assert.Equal(t, want, strings.TrimSpace(c.read()), begin)
+		c.requireClosed()
+	}
+	c := ts.dial()
+	assert.Equal(t, "$-1", c.send("GET", strings.Repeat("k", 1114113)), "other keys may be as long as in Redis")
+	assert.Contains(t, c.send("RL.TOKEN", strings.Repeat("k", 1<<20), "5", "5", "1s"), "key is too long")
+}
+
+// A client that has closed its side of the connection still gets the replies of calls that take at
+// most a second.
+func TestDisconnectEndsOnlyLongCalls(t *testing.T) {
+	now := int64(testStart)
+	server := newBenchSession(func() int64 { return now }).server
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	client, err := net.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err)
+	conn, err := ln.Accept()
+	require.NoError(t, err)
+	defer conn.Close()
+	s := server.newSession(wire.NewGuard(conn, server.limits, server.Settings.Timeout))
+	client.Close()
+	require.Eventually(t, s.guard.Gone, time.Minute, time.Millisecond)
+	now += 10_000
+	s.updateProfile(nil, server.Time.Elapsed())
+	now += 999
+	assert.NoError(t, s.Call.Unwanted())
+	now++
+	assert.ErrorIs(t, s.Call.Unwanted(), command.ErrGone)
+}
+
+// A client that does not read its replies is idle, and timeout closes it.
+func TestTimeoutClosesAClientThatDoesNotRead(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c := ts.dial()
+	require.Equal(t, "+PONG", c.do("PING"), "the server has accepted the connection")
+	// in one batch, so that the client is not idle before
+	_, err := c.Write([]byte("CONFIG SET timeout 1\r\nSETRANGE k 50000000 x\r\n" + strings.Repeat("GET k\r\n", 4)))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return ts.clients() == 0 }, time.Minute, time.Millisecond)
 }

@@ -1,36 +1,17 @@
 package resp
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 
 	"rlserver/engine"
 	"rlserver/resp/command"
+	"rlserver/resp/command/commandtest"
 	"rlserver/resp/config"
 )
-
-// logBuffer is a log output that a test can read at any time.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
 
 // withCommand registers a command until the test ends.
 func withCommand(t *testing.T, name string, run func(*command.Call) error) {
@@ -57,7 +38,7 @@ func TestHandlerPanics(t *testing.T) {
 		panic("on purpose")
 	})
 	ts := startServer(t, config.Defaults{})
-	log := new(logBuffer)
+	log := new(commandtest.LogBuffer)
 	ts.Log = slog.New(slog.NewTextHandler(log, nil))
 	c := ts.dial()
 	assert.Equal(t, "-ERR internal error", c.do("TESTPANIC k"))
@@ -75,7 +56,7 @@ func TestHandlerReturnsAnError(t *testing.T) {
 		return errors.New("unexpected fault")
 	})
 	ts := startServer(t, config.Defaults{})
-	log := new(logBuffer)
+	log := new(commandtest.LogBuffer)
 	ts.Log = slog.New(slog.NewTextHandler(log, nil))
 	c := ts.dial()
 	assert.Equal(t, "-ERR internal error", c.do("TESTFAULT k"))

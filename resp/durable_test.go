@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
+	"rlserver/resp/command/commandtest"
 )
 
 // slowJournal is a journal that the test makes durable, or fails.
@@ -102,16 +103,16 @@ func TestRepliesWaitForTheChangesTheyShow(t *testing.T) {
 				b := newBubble(t, j, nil)
 				defer b.Shutdown(t.Context())
 				defer j.sync()
-				b.calls("before", c.before)
+				b.Calls("before", c.before)
 				j.sync()
-				b.replies()
-				b.calls("changing", c.change)
-				asking := b.calls("asking", c.ask)
-				assert.Empty(t, b.replies(), "nothing is durable")
+				b.Replies()
+				b.Calls("changing", c.change)
+				asking := b.Calls("asking", c.ask)
+				assert.Empty(t, b.Replies(), "nothing is durable")
 				j.sync()
-				assert.Contains(t, strings.Join(b.replies(), "\n"), "0 asking "+c.want)
-				asking.call("PING")
-				assert.Equal(t, []string{"0 asking +PONG"}, b.replies())
+				assert.Contains(t, strings.Join(b.Replies(), "\n"), "0 asking "+c.want)
+				asking.Call("PING")
+				assert.Equal(t, []string{"0 asking +PONG"}, b.Replies())
 			})
 		})
 	}
@@ -124,15 +125,15 @@ func TestAbortedExecAndAdmittedWaiterAwaitTheJournal(t *testing.T) {
 		b := newBubble(t, j, nil)
 		defer b.Shutdown(t.Context())
 		defer j.sync()
-		watching := b.calls("watching", "WATCH k\nMULTI\nPING")
-		popping := b.calls("popping", "BZPOPMIN z 0")
-		b.replies()
-		b.calls("changing", "MSET k v j v")
-		watching.call("EXEC")
-		b.calls("adding", "ZADD z 1 m")
-		assert.Empty(t, b.replies())
-		popping.call("PING")
-		assert.Empty(t, b.replies())
+		watching := b.Calls("watching", "WATCH k\nMULTI\nPING")
+		popping := b.Calls("popping", "BZPOPMIN z 0")
+		b.Replies()
+		b.Calls("changing", "MSET k v j v")
+		watching.Call("EXEC")
+		b.Calls("adding", "ZADD z 1 m")
+		assert.Empty(t, b.Replies())
+		popping.Call("PING")
+		assert.Empty(t, b.Replies())
 		j.sync()
 		assert.ElementsMatch(
 			t,
@@ -143,7 +144,7 @@ func TestAbortedExecAndAdmittedWaiterAwaitTheJournal(t *testing.T) {
 				"0 popping *3 $1 z $1 m $1 1",
 				"0 popping +PONG",
 			},
-			b.replies(),
+			b.Replies(),
 		)
 	})
 }
@@ -156,47 +157,47 @@ func TestRepliesDoNotWaitForOthers(t *testing.T) {
 		b := newBubble(t, j, nil)
 		defer b.Shutdown(t.Context())
 		defer j.sync()
-		reader := b.calls("reader", "SET j v")
+		reader := b.Calls("reader", "SET j v")
 		j.sync()
-		b.replies()
-		b.calls("changing", "SET k v")
+		b.Replies()
+		b.Calls("changing", "SET k v")
 		tx := b.Engine.NewTx()
 		tx.Begin(0, 0, []engine.Key{b.Engine.Key([]byte("j"))}, false)
 		require.Less(t, tx.End(), j.appended, "j and k are of different shards")
-		reader.call("GET j\nPING\nECHO x\nCONFIG GET timeout\nINFO server")
-		assert.Len(t, b.replies(), 5)
+		reader.Call("GET j\nPING\nECHO x\nCONFIG GET timeout\nINFO server")
+		assert.Len(t, b.Replies(), 5)
 	})
 }
 
 // While the disk fails, durable data can be read; a read of other data gets an error.
 func TestReadsWhileTheDiskFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j, store := newSlowJournal(), new(fakeStore)
+		j, store := newSlowJournal(), new(commandtest.Store)
 		b := newBubble(t, j, store)
 		defer b.Shutdown(t.Context())
 		defer j.sync()
-		reader := b.calls("reader", "SET {old} v")
+		reader := b.Calls("reader", "SET {old} v")
 		j.sync()
-		b.replies()
-		b.calls("lost", "SET k v")
-		b.calls("early", "GET k")
+		b.Replies()
+		b.Calls("lost", "SET k v")
+		b.Calls("early", "GET k")
 		refusal := "the disk fails"
-		store.refusal.Store(&refusal)
+		store.Why.Store(&refusal)
 		j.fail(errors.New(refusal))
 		lost := " -MISCONF the changes of this call, or those that it shows, may be lost: the disk fails"
-		assert.ElementsMatch(t, []string{"0 lost" + lost, "0 early" + lost}, b.replies())
+		assert.ElementsMatch(t, []string{"0 lost" + lost, "0 early" + lost}, b.Replies())
 
 		why := "0 reader -MISCONF what this would read is not on the disk: the disk fails"
-		reader.call("GET {old}\nGET k\nECHO x\nKEYS *\nMULTI\nGET k\nEXEC\nGET {old}\nSET k w\nSCAN 0")
+		reader.Call("GET {old}\nGET k\nECHO x\nKEYS *\nMULTI\nGET k\nEXEC\nGET {old}\nSET k w\nSCAN 0")
 		assert.Equal(t, []string{
 			"0 reader $1 v", why, "0 reader $1 x", why, "0 reader +OK", "0 reader +QUEUED", why, "0 reader $1 v",
 			"0 reader -MISCONF the disk fails", why,
-		}, b.replies())
-		reader.call("INFO persistence")
-		assert.Len(t, b.replies(), 1, "the failure is logged")
+		}, b.Replies())
+		reader.Call("INFO persistence")
+		assert.Len(t, b.Replies(), 1, "the failure is logged")
 		j.sync()
-		store.refusal.Store(nil)
-		reader.call("GET k")
-		assert.Equal(t, []string{"0 reader $1 v"}, b.replies())
+		store.Why.Store(nil)
+		reader.Call("GET k")
+		assert.Equal(t, []string{"0 reader $1 v"}, b.Replies())
 	})
 }

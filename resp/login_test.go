@@ -21,27 +21,30 @@ import (
 	"rlserver/engine"
 	"rlserver/internal/acl"
 	"rlserver/internal/certs"
+	"rlserver/resp/command/commandtest"
 	"rlserver/resp/config"
 	"rlserver/resp/wire"
 )
 
-func (p *pipes) connect() *bufio.ReadWriter {
+func connect(p *commandtest.Pipes) *bufio.ReadWriter {
 	client, server := net.Pipe()
-	p.arriving <- server
+	p.Arrive(server)
 	return bufio.NewReadWriter(bufio.NewReader(client), bufio.NewWriterSize(client, 0))
 }
 
 // withLogins runs a server in a synctest bubble.
-func withLogins(t *testing.T, d config.Defaults, log io.Writer, test func(t *testing.T, ts *Server, p *pipes)) {
+func withLogins(t *testing.T, d config.Defaults, log io.Writer,
+	test func(t *testing.T, ts *Server, p *commandtest.Pipes)) {
+
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		d.Databases, d.MaxClients = 16, 100
 		server := NewServer(Options{
 			Engine: engine.New(engine.Options{Databases: 16}),
-			Clock:  clockBy(func() int64 { return testStart + time.Since(start).Milliseconds() }),
+			Clock:  commandtest.ClockBy(func() int64 { return testStart + time.Since(start).Milliseconds() }),
 			Log:    slog.New(slog.NewTextHandler(log, nil)), Settings: config.NewSettings(d), Version: "test",
 		})
-		p := &pipes{arriving: make(chan net.Conn), closed: make(chan struct{})}
+		p := commandtest.NewPipes()
 		go server.Serve(p)
 		test(t, server, p)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -58,9 +61,9 @@ type fromAddress struct {
 
 func (c fromAddress) RemoteAddr() net.Addr { return &c.address }
 
-func (p *pipes) connectFrom(address string) *bufio.ReadWriter {
+func connectFrom(p *commandtest.Pipes, address string) *bufio.ReadWriter {
 	client, server := net.Pipe()
-	p.arriving <- fromAddress{server, *net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(address), 5000))}
+	p.Arrive(fromAddress{server, *net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(address), 5000))})
 	return bufio.NewReadWriter(bufio.NewReader(client), bufio.NewWriterSize(client, 0))
 }
 
@@ -68,7 +71,7 @@ func (p *pipes) connectFrom(address string) *bufio.ReadWriter {
 // Above the limit no password is checked. Other addresses are not affected.
 func TestFailedLoginsAreLimitedByAddress(t *testing.T) {
 	d := config.Defaults{Password: "sesame", PreauthTimeout: time.Minute}
-	withLogins(t, d, io.Discard, func(t *testing.T, s *Server, p *pipes) {
+	withLogins(t, d, io.Discard, func(t *testing.T, s *Server, p *commandtest.Pipes) {
 		s.Settings.Logins.PerAddress.Store(6)
 		const wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
 		const refused = "-ERR too many logins from this address or its network have failed (see login-failures): " +
@@ -76,7 +79,7 @@ func TestFailedLoginsAreLimitedByAddress(t *testing.T) {
 		start := time.Now()
 		ask := func(address, text string, want ...string) {
 			t.Helper()
-			c := p.connectFrom(address)
+			c := connectFrom(p, address)
 			go func() { fmt.Fprint(c, text); c.Flush() }()
 			for _, want := range want {
 				line, err := c.ReadString('\n')
@@ -125,10 +128,10 @@ func TestLoginLimitsAreSettings(t *testing.T) {
 }
 
 func TestFailedLoginsAreLoggedOnceASecond(t *testing.T) {
-	var log logBuffer
-	withLogins(t, config.Defaults{Password: "sesame"}, &log, func(t *testing.T, s *Server, p *pipes) {
+	var log commandtest.LogBuffer
+	withLogins(t, config.Defaults{Password: "sesame"}, &log, func(t *testing.T, s *Server, p *commandtest.Pipes) {
 		for range 20 {
-			c := p.connect()
+			c := connect(p)
 			go func() { fmt.Fprint(c, "AUTH guess\r\n"); c.Flush() }()
 			_, err := c.ReadString('\n')
 			require.NoError(t, err)
@@ -157,10 +160,10 @@ func TestClientsMustLogInInTime(t *testing.T) {
 				t,
 				config.Defaults{Password: "sesame", PreauthTimeout: 10 * time.Second},
 				io.Discard,
-				func(t *testing.T, s *Server, p *pipes) {
+				func(t *testing.T, s *Server, p *commandtest.Pipes) {
 					client, server := net.Pipe()
 					start := time.Now()
-					p.arriving <- server
+					p.Arrive(server)
 					ended := make(chan struct{})
 					go func() { defer close(ended); sendSlowly(client, piece) }()
 					io.Copy(io.Discard, client)
@@ -179,8 +182,8 @@ func TestClientsThatLogInInTimeStayConnected(t *testing.T) {
 		t,
 		config.Defaults{Password: "sesame", PreauthTimeout: 10 * time.Second},
 		io.Discard,
-		func(t *testing.T, s *Server, p *pipes) {
-			c := p.connect()
+		func(t *testing.T, s *Server, p *commandtest.Pipes) {
+			c := connect(p)
 			ask := func(text, want string) {
 				t.Helper()
 				sent := make(chan struct{})
@@ -209,8 +212,8 @@ func TestClientsThatLogInInTimeStayConnected(t *testing.T) {
 		t,
 		config.Defaults{PreauthTimeout: 10 * time.Second},
 		io.Discard,
-		func(t *testing.T, s *Server, p *pipes) {
-			c := p.connect()
+		func(t *testing.T, s *Server, p *commandtest.Pipes) {
+			c := connect(p)
 			time.Sleep(time.Hour)
 			go func() { fmt.Fprint(c, "PING\r\n"); c.Flush() }()
 			line, err := c.ReadString('\n')
@@ -319,7 +322,7 @@ func TestClientsWithoutLoginMakePlaceForOperators(t *testing.T) {
 
 	// Without a password, a client has its place from its first call on.
 	require.Equal(t, "+OK", operators[0].send("CONFIG", "SET", "requirepass", ""))
-	operators[3].quit()
+	operators[3].Quit()
 	conn, err := net.Dial("tcp", ts.addr)
 	require.NoError(t, err)
 	defer conn.Close()

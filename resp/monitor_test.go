@@ -2,13 +2,11 @@ package resp
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net"
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,22 +17,6 @@ import (
 	"rlserver/resp/executor"
 	"rlserver/resp/wire"
 )
-
-// monitored reads n lines of MONITOR, and returns them without time and address.
-func (c *testClient) monitored(n int) (lines []string) {
-	c.t.Helper()
-	c.SetReadDeadline(time.Now().Add(time.Minute))
-	for range n {
-		line, err := c.r.ReadString('\n')
-		require.NoError(c.t, err)
-		stamp, rest, _ := strings.Cut(line, " [")
-		assert.Equal(c.t, "+1767225600.000000", stamp)
-		address, call, _ := strings.Cut(rest, "] ")
-		assert.Regexp(c.t, `^\d+ (127\.0\.0\.1:\d+|unix:/\S+)$`, address)
-		lines = append(lines, strings.TrimSuffix(call, "\r\n"))
-	}
-	return lines
-}
 
 func TestMonitor(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
@@ -131,95 +113,6 @@ func TestMonitorsAreNotIdle(t *testing.T) {
 	for _, ss := range ts.sessions {
 		assert.True(t, ss.guard.Listens.Load())
 	}
-}
-
-// ticking advances the clock by a millisecond at each reading.
-func ticking(o *Options) {
-	now := new(atomic.Int64)
-	now.Store(testStart)
-	o.Clock = clockBy(func() int64 { return now.Add(1) })
-}
-
-func TestSlowCallsAreLogged(t *testing.T) {
-	ts := startServer(t, config.Defaults{}, ticking)
-	c := ts.dial()
-	c.do("CONFIG SET slowlog-log-slower-than 1000000")
-	c.pipe("SET a 1", "INCR a")
-	assert.Equal(t, ":0", c.do("SLOWLOG LEN"))
-	c.do("CONFIG SET slowlog-log-slower-than 1000")
-	c.do("SLOWLOG RESET")
-	c.do("CLIENT SETNAME me")
-	c.do("GET a")
-	assert.Regexp(t, `^\*1 \*6 :\d+ :1767225600 :\d+000 \*2 \$3 GET \$1 a \$\d+ 127.0.0.1:\d+ \$2 me$`,
-		c.do("SLOWLOG GET 1"))
-	c.do("SLOWLOG RESET")
-
-	// Calls that run as a group each take less than the threshold, and together more: the first is
-	// logged.
-	c.do("CONFIG SET slowlog-log-slower-than -1")
-	c.do("SLOWLOG RESET")
-	var calls []string
-	for i := range 8 {
-		calls = append(calls, fmt.Sprint("INCRBY a ", i))
-	}
-	c.do("CONFIG SET slowlog-log-slower-than 1000")
-	c.do("SLOWLOG RESET")
-	c.pipe(calls...)
-	c.do("CONFIG SET slowlog-log-slower-than -1")
-	logged := c.do("SLOWLOG GET")
-	assert.Contains(t, logged, "$6 INCRBY $1 a $1 0 ")
-	assert.LessOrEqual(t, strings.Count(logged, "INCRBY"), 8)
-
-	c.do("CONFIG SET slowlog-log-slower-than 0 slowlog-max-len 3")
-	c.pipe("MULTI", "GET a", "HGET a b", "EXEC")
-	logged = c.do("SLOWLOG GET")
-	assert.Contains(t, logged, "$4 HGET ")
-	assert.NotContains(t, logged, "EXEC")
-}
-
-func TestLatencyEvents(t *testing.T) {
-	ts := startServer(t, config.Defaults{AppendOnly: true, AppendFsync: "always"}, ticking)
-	c := ts.dial()
-	c.do("DBSIZE")
-	assert.Equal(t, "*0", c.do("LATENCY LATEST"))
-	c.do("CONFIG SET latency-monitor-threshold 1")
-	c.do("SET a 1")
-	c.do("GET a")
-	latest := c.do("LATENCY LATEST")
-	assert.Contains(t, latest, "*4 $7 command :1767225600 :")
-	assert.Contains(t, latest, "*4 $12 fast-command :1767225600 :")
-	ts.ObserveSync(50 * time.Millisecond)
-	assert.Contains(t, c.do("LATENCY HISTORY aof-fsync-always"), ":50")
-	assert.EqualValues(t, 1, ts.Stats.Fsync.Snapshot().Count)
-	assert.Contains(t, c.do("LATENCY DOCTOR"), "fast-command: 1 latency spikes")
-	assert.Contains(t, c.do("LATENCY GRAPH command"), "command - high ")
-	assert.Contains(t, c.do("LATENCY RESET"), ":3")
-}
-
-func TestCommandStatistics(t *testing.T) {
-	ts := startServer(t, config.Defaults{})
-	c := ts.dial()
-	c.pipe("SET a x", "SET a x", "GET", "INCR a", "CONFIG GET port")
-	text := c.do("INFO commandstats")
-	for _, line := range []string{
-		"cmdstat_set:calls=2,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=0\r\n",
-		"cmdstat_get:calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,failed_calls=0\r\n",
-		"cmdstat_incr:calls=1,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=1\r\n",
-		"cmdstat_config|get:calls=1,",
-	} {
-		assert.Contains(t, text, line)
-	}
-	assert.Contains(
-		t,
-		c.pipe("ECHO x", "INFO commandstats")[1],
-		"cmdstat_echo:calls=1",
-		"calls of the same pipeline are counted",
-	)
-	assert.Contains(t, c.do("INFO latencystats"), "latency_percentiles_usec_set:p50=0.250,p99=0.250,p99.9=0.250\r\n")
-	c.send("CONFIG", "SET", "latency-tracking-info-percentiles", "1 99.99")
-	assert.Contains(t, c.do("INFO latencystats"), "latency_percentiles_usec_set:p1=0.250,p99.99=0.250\r\n")
-	c.send("CONFIG", "SET", "latency-tracking-info-percentiles", "")
-	assert.Contains(t, c.do("INFO latencystats"), "latency_percentiles_usec_set:\r\n")
 }
 
 func TestClientPause(t *testing.T) {

@@ -18,24 +18,6 @@ import (
 	"rlserver/resp/config"
 )
 
-// pipeline returns commands, given one per line, as clients send them.
-func pipeline(lines ...string) (text string) {
-	for _, line := range lines {
-		text += frame(strings.Fields(line)...)
-	}
-	return text
-}
-
-// pipe sends commands at once and returns their replies.
-func (c *testClient) pipe(lines ...string) (replies []string) {
-	c.t.Helper()
-	go io.WriteString(c, pipeline(lines...))
-	for range lines {
-		replies = append(replies, strings.TrimSuffix(c.read(), " "))
-	}
-	return replies
-}
-
 // anyCalls are the calls of random pipelines. Each K stands for a random key.
 var anyCalls = []string{
 	"RL.SLIDE K 3 1s", "RL.SLIDE K 3 1s COST 2 ID x", "RL.SLIDE K 3 1s COST 0", "RL.TOKEN K 3 1 1s",
@@ -238,38 +220,38 @@ func TestPostponedReplyBehindAnOversizedOne(t *testing.T) {
 // pipeline.
 func TestPipelineDoesNotOvertakeWaiters(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
-		holder := b.calls("holder", "RL.LEASE k 1 1h x")
-		b.calls("waiter", "RL.LEASE k 1 1h y WAIT 1h")
-		b.replies()
-		holder.call("INCR n\nRL.RELEASE k x\nRL.LEASE k 1 1h z\nINCR n")
+		holder := b.Calls("holder", "RL.LEASE k 1 1h x")
+		b.Calls("waiter", "RL.LEASE k 1 1h y WAIT 1h")
+		b.Replies()
+		holder.Call("INCR n\nRL.RELEASE k x\nRL.LEASE k 1 1h z\nINCR n")
 		assert.Equal(t, []string{
 			"0 holder :1", "0 holder :1", "0 holder " + denied + ":3600000 :3600000", "0 holder :2", "0 waiter *5 " +
 				":1 :1 :0 :0 :3600000",
-		}, b.replies())
+		}, b.Replies())
 	})
 }
 
 // A waiter is served even if the last call of a transaction only reads.
 func TestTransactionServesWaiters(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
-		b.calls("popper", "BZPOPMIN z 0")
-		b.calls("holder", "RL.LEASE k 1 1h x")
-		b.calls("waiter", "RL.LEASE k 1 1h y WAIT 1h")
-		b.replies()
-		b.calls("c", "MULTI\nZADD z 1 a\nRL.RELEASE k x\nGET nothing\nEXEC")
+		b.Calls("popper", "BZPOPMIN z 0")
+		b.Calls("holder", "RL.LEASE k 1 1h x")
+		b.Calls("waiter", "RL.LEASE k 1 1h y WAIT 1h")
+		b.Replies()
+		b.Calls("c", "MULTI\nZADD z 1 a\nRL.RELEASE k x\nGET nothing\nEXEC")
 		assert.Equal(t, []string{
 			"0 c +OK", "0 c +QUEUED", "0 c +QUEUED", "0 c +QUEUED", "0 c *3 :1 :1 $-1", "0 popper *3 $1 z $1 a $1 1",
 			"0 waiter *5 :1 :1 :0 :0 :3600000",
-		}, b.replies())
+		}, b.Replies())
 	})
 }
 
 // Calls behind a waiting call in a pipeline wait too; the replies of the calls before it are sent.
 func TestWaitingCallInAPipeline(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
-		c := b.calls("c", "INCR n\nRL.SLIDE k 1 1s\nRL.SLIDE k 1 1s WAIT 5s\nINCR n\nRL.SLIDE k 1 1s WAIT 5s\nINCR n")
-		c.call("INCR n")
-		b.passUntil(3000)
+		c := b.Calls("c", "INCR n\nRL.SLIDE k 1 1s\nRL.SLIDE k 1 1s WAIT 5s\nINCR n\nRL.SLIDE k 1 1s WAIT 5s\nINCR n")
+		c.Call("INCR n")
+		b.PassUntil(3000)
 		assert.Equal(
 			t,
 			[]string{
@@ -281,7 +263,7 @@ func TestWaitingCallInAPipeline(t *testing.T) {
 				"2000 c :3",
 				"2000 c :4",
 			},
-			b.replies(),
+			b.Replies(),
 		)
 	})
 }
@@ -289,15 +271,15 @@ func TestWaitingCallInAPipeline(t *testing.T) {
 // The effects of a call are recorded unchanged even if the next call waits.
 func TestWaitingCheckInAPipeline(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bubble) {
-		c := b.calls(
+		c := b.Calls(
 			"c",
 			"RL.POLICY SET p TOKEN 1 1 10s\nRL.POLICY SET q TOKEN 9 1 1h\nRL.CHECK bob p\nRL.CHECK zed q\nRL.CHECK "+
 				"zac q",
 		)
-		b.replies()
-		c.call("RL.CHECK ann q\nRL.CHECK bob p WAIT 60s")
-		b.passUntil(10_000)
-		assert.Equal(t, []string{"0 c *6 :1 :9 :8 :0 :3600000 :0", "10000 c *6 :1 :1 :0 :0 :10000 :0"}, b.replies())
+		b.Replies()
+		c.Call("RL.CHECK ann q\nRL.CHECK bob p WAIT 60s")
+		b.PassUntil(10_000)
+		assert.Equal(t, []string{"0 c *6 :1 :9 :8 :0 :3600000 :0", "10000 c *6 :1 :1 :0 :0 :10000 :0"}, b.Replies())
 	})
 }
 

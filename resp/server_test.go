@@ -2,22 +2,15 @@ package resp
 
 import (
 	"bufio"
-	"context"
-	"fmt"
-	"io"
 	"log/slog"
 	"net"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"rlserver/engine"
-	"rlserver/internal/clock"
 	"rlserver/resp/command"
 	"rlserver/resp/command/commandtest"
 	"rlserver/resp/config"
@@ -32,135 +25,61 @@ type testServer struct {
 }
 
 // testStart is the time at which tests start, in Unix ms: 2026-01-01 00:00:00 UTC.
-const testStart = 1767225600000
+const testStart = commandtest.Start
 
 // startServer starts a server without persistence, unless an option adds it. At the end of the
 // test, its journal must tell what its memory holds.
 func startServer(t *testing.T, d config.Defaults, with ...func(*Options)) *testServer {
 	t.Helper()
-	if d.Databases == 0 {
-		d.Databases = 16
-	}
-	if d.MaxClients == 0 {
-		d.MaxClients = 1000
-	}
-	ts := &testServer{t: t, now: frozenTime()}
-	mirror := commandtest.NewMirror(t, d.Databases)
-	mirrored := engine.New(engine.Options{Databases: d.Databases, Seed: [2]uint64{1, 2}, Journal: mirror})
+	p := commandtest.NewParts(t, d)
 	o := Options{
-		Engine: mirrored, Journal: mirror,
-		Clock: clockBy(ts.now.Load),
-		Log:   slog.New(slog.DiscardHandler), Settings: config.NewSettings(d), Version: "test",
+		Engine: p.Engine, Journal: p.Journal, Clock: p.Clock, Log: p.Log, Settings: p.Settings, Version: "test",
 	}
 	for _, change := range with {
 		change(&o)
 	}
-	ts.Server = NewServer(o)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ts.addr = ln.Addr().String()
-	go ts.Serve(ln)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		ts.Shutdown(ctx)
-		if ts.Engine == mirrored {
-			mirror.Compare(mirrored, ts.now.Load())
-		}
-	})
-	return ts
-}
-
-// clockBy returns a clock that reads the time from now, in Unix ms.
-func clockBy(now func() int64) *clock.Clock {
-	elapsed := func(ms int64) time.Duration { return time.Duration(ms-testStart) * time.Millisecond }
-	return clock.New(clock.Source{
-		Read:    func() (int64, time.Duration) { ms := now(); return ms * 1000, elapsed(ms) },
-		Elapsed: func() time.Duration { return elapsed(now()) },
-	}, slog.New(slog.DiscardHandler))
-}
-
-// frozenTime returns testStart, as a time that only the test advances.
-func frozenTime() *atomic.Int64 {
-	now := new(atomic.Int64)
-	now.Store(testStart)
-	return now
+	s := NewServer(o)
+	return &testServer{Server: s, t: t, addr: p.Serve(t, s), now: p.Now}
 }
 
 // advance advances the clock.
 func (ts *testServer) advance(ms int64) { ts.now.Add(ms) }
 
-// testClient is a connection that sends commands and returns raw replies.
-type testClient struct {
-	net.Conn
-	t *testing.T
-	r *bufio.Reader
-}
-
 func (ts *testServer) dial() *testClient {
 	ts.t.Helper()
-	conn, err := net.Dial("tcp", ts.addr)
-	require.NoError(ts.t, err)
-	ts.t.Cleanup(func() { conn.Close() })
-	return ts.over(conn)
+	c := commandtest.Dial(ts.t, ts.addr)
+	return &testClient{c, ts.t, c.In}
 }
 
 // over returns a client that uses a connection.
 func (ts *testServer) over(conn net.Conn) *testClient {
-	return &testClient{Conn: conn, t: ts.t, r: bufio.NewReader(conn)}
+	c := commandtest.NewClient(ts.t, conn)
+	return &testClient{c, ts.t, c.In}
 }
 
-// do sends one command, its words separated by spaces, and returns the raw reply with each \r\n as
-// a space: "*2 :1 :2".
-func (c *testClient) do(line string) string {
-	c.t.Helper()
-	return c.send(strings.Fields(line)...)
+// testClient is a commandtest.Client. Its methods with small letters are short names of those.
+type testClient struct {
+	*commandtest.Client
+	t *testing.T
+	r *bufio.Reader
 }
 
-// frame encodes a command as clients send it.
-func frame(words ...string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "*%d\r\n", len(words))
-	for _, w := range words {
-		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
-	}
-	return b.String()
-}
+// answer is a call and its reply.
+type answer = commandtest.Answer
 
-// send is do for words that contain spaces or are empty.
-func (c *testClient) send(words ...string) string {
-	c.t.Helper()
-	_, err := c.Write([]byte(frame(words...)))
-	require.NoError(c.t, err)
-	return strings.TrimSuffix(c.read(), " ")
-}
+func (c *testClient) do(line string) string                  { c.t.Helper(); return c.Do(line) }
+func (c *testClient) send(words ...string) string            { c.t.Helper(); return c.Send(words...) }
+func (c *testClient) pipe(lines ...string) []string          { c.t.Helper(); return c.Pipe(lines...) }
+func (c *testClient) read() string                           { c.t.Helper(); return c.Read() }
+func (c *testClient) check(steps []answer)                   { c.t.Helper(); c.Check(steps) }
+func (c *testClient) field(name string) string               { c.t.Helper(); return c.Info(name) }
+func (c *testClient) number(name string) int                 { c.t.Helper(); return c.InfoNumber(name) }
+func (c *testClient) monitored(n int) []string               { c.t.Helper(); return c.Monitored(n) }
+func (c *testClient) requireClosed()                         { c.t.Helper(); c.RequireClosed() }
+func (c *testClient) eventually(what string, is func() bool) { c.t.Helper(); c.Eventually(what, is) }
 
-// read reads one reply in full.
-func (c *testClient) read() string {
-	c.t.Helper()
-	line, err := c.r.ReadString('\n')
-	require.NoError(c.t, err)
-	line = strings.TrimSuffix(line, "\r\n")
-	n, _ := strconv.Atoi(line[1:])
-	text := line + " "
-	switch line[0] {
-	case '$', '=':
-		if n >= 0 {
-			body := make([]byte, n+2)
-			_, err := io.ReadFull(c.r, body)
-			require.NoError(c.t, err)
-			text += string(body[:n]) + " "
-		}
-	case '*', '~', '>', '%':
-		if line[0] == '%' {
-			n *= 2
-		}
-		for range max(n, 0) {
-			text += c.read()
-		}
-	}
-	return text
-}
+// frame encodes a command as clients send it, pipeline several, given one per line.
+var frame, pipeline = commandtest.Frame, commandtest.Pipeline
 
 // exhaustedListener fails to accept for want of a file descriptor, as often as times says, and then
 // is closed.
@@ -187,7 +106,7 @@ func TestAcceptFailuresAreLoggedOnceASecond(t *testing.T) {
 		Listener: &exhaustedListener{times: 5, wait: func() { now += 400 }},
 		server: &Server{
 			Env: command.Env{
-				Time: clockBy(func() int64 { return now }),
+				Time: commandtest.ClockBy(func() int64 { return now }),
 				Log:  slog.New(slog.NewTextHandler(&log, nil)),
 			},
 			drained: drained,

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
+	"rlserver/resp/command/commandtest"
 	"rlserver/resp/config"
 	"rlserver/resp/wire"
 )
@@ -25,8 +26,9 @@ func (discardConn) RemoteAddr() net.Addr        { return &net.TCPAddr{} }
 func newBenchSession(now func() int64) *session {
 	settings := config.NewSettings(config.Defaults{Databases: 16, MaxClients: 10})
 	s := NewServer(Options{
-		Engine: engine.New(engine.Options{}), Store: new(fakeStore), Clock: clockBy(now), Settings: settings,
-		Log: slog.New(slog.DiscardHandler),
+		Engine: engine.New(engine.Options{}), Store: new(commandtest.Store), Clock: commandtest.ClockBy(now),
+		Settings: settings,
+		Log:      slog.New(slog.DiscardHandler),
 	})
 	return s.newSession(wire.NewGuard(discardConn{}, settings.Limits, settings.Timeout))
 }

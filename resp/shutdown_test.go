@@ -61,8 +61,3 @@ func TestShutdownUnderLoad(t *testing.T) {
 	require.Equal(t, ":"+string(value)+"\r\n", last)
 	tx.End()
 }
-
-func (c *testClient) quit() {
-	require.Equal(c.t, "+OK", c.do("QUIT"))
-	c.requireClosed()
-}

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/internal/certs"
+	"rlserver/resp/command/commandtest"
 	"rlserver/resp/config"
 )
 
@@ -117,7 +118,7 @@ func TestTLSClientCertificates(t *testing.T) {
 	for auth, accepted := range map[certs.ClientAuth]bool{
 		certs.Required: false, certs.Optional: true, certs.None: true,
 	} {
-		log := new(logBuffer)
+		log := new(commandtest.LogBuffer)
 		s := startTLS(t, auth, config.Defaults{}, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(log, nil)) })
 		require.Equal(t, "+PONG", s.dialTLS().do("PING"))
 		c := s.dialTLS(withoutCertificate)

@@ -42,7 +42,7 @@ func TestWaitOnlyIfTheTimeoutSuffices(t *testing.T) {
 	assert.Equal(t, commandtest.Waits, r.Do("RL.SLIDE other 1 1s WAIT 1s"), "other calls wait for the key")
 }
 
-func TestAllOrNothing(t *testing.T) {
+func TestADeniedRuleOfSeveral(t *testing.T) {
 	check(t, commandtest.New(t), [][2]string{
 		{"RL.FIXED b 1 1h", "*5 :1 :1 :0 :0 :3600000"},
 		{"RL.ALL a SLIDE 1 1h b FIXED 1 1h", "*6 :0 :1 :0 :3600000 :3600000 :1"},
