@@ -60,7 +60,8 @@ func TestPoliciesOfGroupsMoveToTheMap(t *testing.T) {
 		assert.Equal(t, map[string]string{
 			"login": "SLIDE 2 3650d", "burst": "TOKEN 3 1 3650d", "later": "FIXED 9 1d",
 		}, n.Map().Policies)
-		for id, admits := range map[string]bool{"ann": false, "bob": true} { // ann has used 2 of 2 with login
+		// ann has used 2 of 2 with login
+		for id, admits := range map[string]bool{"ann": false, "bob": true} {
 			number := n.GroupOf(slot.Of([]byte(id)))
 			p, err := n.Group(number).Await(t.Context())
 			require.NoError(t, err)

@@ -202,7 +202,7 @@ const (
 		"use RL.TOKEN or RL.FIXED for larger costs")
 	ErrManyHits = Error("ERR COST times the number of sliding windows' keys must be at most 1000000: each keeps a " +
 		"member per hit")
-	ErrOldPolicies = Error("TRYAGAIN this node is yet to learn the policies that this slot has used: send the call again")
+	ErrOldPolicies = Error("TRYAGAIN this node does not know yet the policies that this slot has used: send it again")
 
 	ErrNoIDs = Error("ERR ID goes with a sliding window: no other limiter knows its hits by name")
 )

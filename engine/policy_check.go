@@ -42,8 +42,8 @@ func (c *check) reset() {
 // which are renewed, or taken again if they have expired. It is denied only if such a lease cannot
 // be taken.
 //
-// The names must differ. Other errors than ErrOldPolicies and those of All names a policy that does not exist, is named twice or needs an
-// id.
+// The names must differ. The error names a policy that does not exist, is named twice or needs an
+// id, or is ErrOldPolicies.
 func (tx *Tx) Check(names [][]byte, keys []Key, cost int64, id []byte) (answer limit.Decision, err error) {
 	if err := tx.findPolicies(names, keys, id); err != nil {
 		return limit.Decision{}, err

@@ -26,7 +26,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/cluster/group": {
 		ours: []string{
 			"rlserver/internal/clock", "rlserver/cluster/broken", "rlserver/cluster/slot", "rlserver/engine",
-			"rlserver/engine/effect",
+			"rlserver/engine/effect", "rlserver/engine/policy",
 			"rlserver/persistence",
 		},
 		others: []string{

@@ -119,8 +119,9 @@ func (n *node) start() {
 func (n *node) options(instance uint64) Options {
 	return Options{
 		Node: names[n.i], Instance: instance, Dir: fmt.Sprint(n.trio.dir, "/", n.i), Sync: n.trio.sync,
-		Timeout: n.trio.timeout, Patience: n.trio.patience, Engine: engine.Options{Policies: n.policies}, Policies: numbers{},
-		Clock: n.trio.clock(), AskTime: n.askTime, Log: n.trio.log.With("node", names[n.i]),
+		Timeout: n.trio.timeout, Patience: n.trio.patience, Policies: numbers{},
+		Engine: engine.Options{Policies: n.policies},
+		Clock:  n.trio.clock(), AskTime: n.askTime, Log: n.trio.log.With("node", names[n.i]),
 		Layer:         func() Layer { return &cuttable{n.port.Instance(0, instance), n} },
 		snapshotBytes: n.trio.snapshotBytes, digestEvery: n.trio.digestEvery, tickEvery: n.trio.tickEvery,
 		Speaks: func(string) bool { return !n.silent.Load() }, newer: n.newer, Disk: n.disk, trailing: n.trio.trailing,
