@@ -121,7 +121,8 @@ func TestLongCallsOfOtherNodesEnd(t *testing.T) {
 	var begun, running atomic.Int64
 	_, ts := newFakeCluster(t, func(o *Options) {
 		now := commandtest.FrozenTime()
-		o.Clock = commandtest.ClockBy(func() int64 { return now.Add(6) }) // each look finds that much time gone
+		// each look finds that much time gone
+		o.Clock = commandtest.ClockBy(func() int64 { return now.Add(6) })
 		o.LongCall = func() (end func()) {
 			begun.Add(1)
 			running.Add(1)

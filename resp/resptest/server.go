@@ -92,7 +92,7 @@ type Bubble struct {
 // Queues returns the queues of the calls that wait.
 func (b *Bubble) Queues() *waitqueue.Queues { return b.Waiting.(*waitqueue.Queues) }
 
-// InBubble runs a test in a synctest bubble, where time passes when all goroutines wait. At the end,
+// InBubble runs a test in a synctest bubble, where time passes when all goroutines wait. At its end
 // no call may wait.
 func InBubble(t *testing.T, test func(t *testing.T, b *Bubble), with ...func(*resp.Options)) {
 	synctest.Test(t, func(t *testing.T) {
