@@ -113,7 +113,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/resp/forward",
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
 			"rlserver/resp/diagnostics", "rlserver/resp/commands/diagnose",
-			"rlserver/resp/executor",
+			"rlserver/resp/executor", "rlserver/resp/pubsub", "rlserver/resp/commands/pubsub",
 			"rlserver/resp/commands/hashes", "rlserver/resp/commands/keys",
 			"rlserver/resp/commands/limits", "rlserver/resp/commands/lists",
 			"rlserver/resp/commands/server", "rlserver/resp/commands/sets", "rlserver/resp/commands/str",
@@ -125,6 +125,12 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/internal/grammar": {},
 	"rlserver/resp/glob":        {ours: []string{"rlserver/engine"}},
 	"rlserver/resp/clientmem":   {},
+	"rlserver/resp/pubsub": {
+		ours: []string{"rlserver/engine", "rlserver/resp/config", "rlserver/resp/glob", "rlserver/resp/wire"},
+	},
+	"rlserver/resp/commands/pubsub": {
+		ours: []string{"rlserver/engine", "rlserver/internal/acl", "rlserver/resp/command", "rlserver/resp/pubsub"},
+	},
 	"rlserver/resp/config": {
 		ours: []string{
 			"rlserver/internal/acl", "rlserver/internal/certs", "rlserver/internal/listen", "rlserver/internal/logins",
@@ -153,7 +159,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/cluster/slot",
 			"rlserver/engine", "rlserver/engine/limit", "rlserver/engine/object",
 			"rlserver/engine/rule",
-			"rlserver/resp/config", "rlserver/resp/diagnostics", "rlserver/resp/glob",
+			"rlserver/resp/config", "rlserver/resp/diagnostics", "rlserver/resp/glob", "rlserver/resp/pubsub",
 			"rlserver/internal/grammar",
 			"rlserver/resp/wire", "rlserver/internal/stats", "rlserver/internal/storage",
 		},
@@ -163,7 +169,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/internal/clock", "rlserver/engine", "rlserver/engine/effect",
 			"rlserver/resp/command",
 			"rlserver/resp/config",
-			"rlserver/resp/executor", "rlserver/internal/stats", "rlserver/internal/storage",
+			"rlserver/resp/executor", "rlserver/resp/pubsub", "rlserver/internal/stats", "rlserver/internal/storage",
 		},
 		others: []string{"github.com/stretchr/testify/assert", "github.com/stretchr/testify/require"},
 	},
@@ -255,7 +261,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/engine/object",
 			"rlserver/engine/eviction",
 			"rlserver/internal/grammar", "rlserver/internal/rdb", "rlserver/resp/command", "rlserver/resp/config",
-			"rlserver/resp/glob",
+			"rlserver/resp/glob", "rlserver/resp/pubsub",
 			"rlserver/resp/wire", "rlserver/internal/stats", "rlserver/internal/storage",
 		},
 	},

@@ -302,6 +302,7 @@ func (s *Server) countHandshakeFailure(ss *session, why *wire.HandshakeError) {
 // unregister removes a session from those that are served, and keeps its counts. A second call does
 // nothing.
 func (s *Server) unregister(ss *session) {
+	ss.messages.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.remove(ss)

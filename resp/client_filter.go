@@ -111,7 +111,7 @@ func parseYesNo(a *command.Args) trilean {
 	return notGiven
 }
 
-// parseClientType parses a kind of client. All clients of this server are normal.
+// parseClientType parses a kind of client. All clients of this server are normal or pubsub.
 func parseClientType(a *command.Args) string {
 	b := a.Next()
 	for _, kind := range []string{"normal", "master", "replica", "slave", "pubsub"} {
@@ -136,6 +136,14 @@ func (s *Server) findClients(f clientFilter) (found []*session) {
 	return found
 }
 
+// kind returns the kind of the client, as parseClientType does.
+func (s *session) kind() string {
+	if s.guard.Subscribed() {
+		return "pubsub"
+	}
+	return "normal"
+}
+
 func (f *clientFilter) names(id int64) bool {
 	_, found := slices.BinarySearch(f.ids, id)
 	return found
@@ -146,7 +154,7 @@ func (f *clientFilter) matches(s *session) bool {
 	case s.Client == f.skip || s.profile.killed.Load() || s.isForNode():
 	case f.tracking && !s.profile.tracking.Load():
 	case f.ids != nil && !f.names(s.Client):
-	case f.kind != "" && f.kind != "normal":
+	case f.kind != "" && f.kind != s.kind():
 	case f.addr != "" && f.addr != s.Address():
 	case f.laddr != "" && f.laddr != s.localAddress():
 	case f.name != nil && *f.name != textOf(&s.profile.name):

@@ -43,6 +43,7 @@ func (s *session) close(by *session) {
 	if s == by {
 		s.closing = true
 	} else {
+		s.messages.Close()
 		s.guard.Conn.Close() // ends its Read and its Write
 	}
 }

@@ -43,7 +43,7 @@ func clientList(c *command.Call) error {
 // goroutine may call it.
 func (s *session) Describe() string {
 	p, now := &s.profile, s.server.elapsed()
-	last := "NULL"
+	subs, last := s.messages.Counts(), "NULL"
 	if c := p.command.Load(); c != nil {
 		last = c.FullName()
 	}
@@ -52,10 +52,11 @@ func (s *session) Describe() string {
 	if part(clientmem.Output) > 0 {
 		events = "rw"
 	}
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 "+
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d "+
 		"multi=%d ",
 		s.Client, s.Address(), s.localAddress(), s.descriptor(), textOf(&p.name), (now-s.created)/1000,
-		(now-p.active.Load())/1000, s.flagLetters(), p.database.Load(), p.queued.Load()-1) +
+		(now-p.active.Load())/1000, s.flagLetters(), p.database.Load(), subs[0], subs[1], subs[2],
+		p.queued.Load()-1) +
 		fmt.Sprintf("qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=0 oll=%d omem=%d tot-mem=%d ",
 			qbuf, max(0, part(clientmem.Input)-qbuf), part(clientmem.Args), part(clientmem.Transaction),
 			part(clientmem.Reply), p.largest.Load(), h.Chunks.Load(), part(clientmem.Output),
@@ -64,11 +65,14 @@ func (s *session) Describe() string {
 			p.account.Load().Name(), s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
 }
 
-// flagLetters returns the letters of Redis: O in MONITOR, x within MULTI, b blocked, t tracking, U
-// on a Unix socket, e exempt from eviction, N none of these.
+// flagLetters returns the letters of Redis: O in MONITOR, P subscribed, x within MULTI, b blocked,
+// t tracking, U on a Unix socket, e exempt from eviction, N none of these.
 func (s *session) flagLetters() (letters string) {
 	if s.profile.monitors.Load() {
 		letters += "O"
+	}
+	if s.guard.Subscribed() {
+		letters += "P"
 	}
 	if s.profile.queued.Load() > 0 {
 		letters += "x"

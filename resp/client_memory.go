@@ -150,6 +150,7 @@ func (s *Server) evict(ss *session, bytes int64) {
 		return
 	}
 	ss.profile.killed.Store(true)
+	ss.messages.Close()
 	ss.guard.Conn.Close() // ends its Read and its Write
 	if more, ok := s.allows(&s.evictionLog, time.Second); ok {
 		s.Log.Warn("a client was evicted: clients hold more memory than they may", "held", bytes, "client", line,

@@ -26,15 +26,15 @@ func init() {
 			Flags:  handshake,
 			Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Group: "connection",
 			Since: "6.0.0", Complexity: "O(1)", Summary: "Handshake with Redis", Run: hello},
-		&command.Command{Name: "ping", Arity: -1, Flags: command.Fast | command.Health,
+		&command.Command{Name: "ping", Arity: -1, Flags: command.Fast | command.Health | command.WhileSubscribed,
 			Tips: "request_policy:all_shards response_policy:all_succeeded", Syntax: "[message]",
 			Group: "connection", Since: "1.0.0", Complexity: "O(1)", Summary: "Ping the server", Run: ping},
 		&command.Command{Name: "quit", Arity: -1,
-			Flags: handshake | command.Immediate,
+			Flags: handshake | command.Immediate | command.WhileSubscribed,
 			Group: "connection", Since: "1.0.0", Complexity: "O(1)", Summary: "Close the connection",
 			Run: quit},
 		&command.Command{Name: "reset", Arity: 1,
-			Flags: handshake | command.Immediate,
+			Flags: handshake | command.Immediate | command.WhileSubscribed,
 			Group: "connection", Since: "6.2.0", Complexity: "O(1)", Summary: "Reset the connection",
 			Run: reset},
 		&command.Command{Name: "select", Arity: 2, Flags: command.Loading | command.Stale | command.Fast,
@@ -91,13 +91,29 @@ func echo(c *command.Call) error {
 func ping(c *command.Call) error {
 	switch c.Args.Left() {
 	case 0:
-		c.Reply.Status("PONG")
+		if inSubscriberMode(c) {
+			c.Reply.BulkString("")
+		} else {
+			c.Reply.Status("PONG")
+		}
 	case 1:
+		inSubscriberMode(c)
 		c.Reply.Bulk(c.Args.Next())
 	default:
 		return c.WrongArity()
 	}
 	return nil
+}
+
+// inSubscriberMode reports whether the client has subscribed to something, in RESP2. If so, it
+// begins the reply that PING then has.
+func inSubscriberMode(c *command.Call) bool {
+	if c.Reply.RESP3 || !sessionOf(c).messages.Subscribed() {
+		return false
+	}
+	c.Reply.Array(2)
+	c.Reply.BulkString("pong")
+	return true
 }
 
 // quit handles QUIT: the connection closes after the reply.
@@ -110,6 +126,7 @@ func quit(c *command.Call) error {
 // reset handles RESET: it returns the session to the state of a new connection.
 func reset(c *command.Call) error {
 	s := sessionOf(c)
+	s.messages.Reset()
 	s.selectDatabase(0)
 	s.setProtocol(2)
 	s.profile.noEvict.Store(false)
@@ -199,6 +216,7 @@ func parseProtocolVersion(a *command.Args) (version int32, err error) {
 func (s *session) setProtocol(version int32) {
 	s.profile.resp.Store(version)
 	s.Reply.RESP3 = version == 3
+	s.messages.SetProtocol(version == 3)
 }
 
 func writeHello(r *wire.Reply, s *session) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"rlserver/engine"
 	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 	"rlserver/resp/executor"
@@ -28,6 +29,7 @@ const maxRefused = 100
 
 func (s *session) run(words [][]byte) {
 	s.replyStart = len(s.Reply.B)
+	s.messages.Begin(s.replyMode != replyOn)
 	if len(words) > manyWords && !s.accountArgs(len(words)) {
 		s.closing = true
 		return
@@ -107,10 +109,17 @@ func (s *session) prepareFor(p *command.Prepared) error {
 		return errNotInMulti
 	}
 	has, lacks := s.transaction.flags(c)
-	if err := s.Admit(p, s.context(), has, lacks); err != nil || !s.profile.monitors.Load() {
+	if err := s.Admit(p, s.context(), has, lacks); err != nil {
 		return err
 	}
-	return refuseMonitor(has)
+	switch {
+	case s.messages.Client != nil && !s.Reply.RESP3 && s.messages.Subscribed() && c.Flags&command.WhileSubscribed == 0:
+		return engine.Error("ERR Can't execute '" + c.FullName() + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / " +
+			"PING / QUIT / RESET are allowed in this context")
+	case s.profile.monitors.Load():
+		return refuseMonitor(has)
+	}
+	return nil
 }
 
 // context returns what the calls of the session are part of.

@@ -35,6 +35,7 @@
 //	resp/executor        runs calls, whoever brings them
 //	resp/command/commandtest  runs handlers in tests, without a server
 //	resp/waitqueue       the queues of calls that wait for a key
+//	resp/pubsub          channels and their subscribers
 //	resp/forward         forwards calls to other nodes of a cluster
 //	resp/commands/...    the handlers, one package per family: keys, limits, users, the server...
 //	acl                  users, their permissions, and the calls that were denied

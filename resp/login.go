@@ -128,8 +128,9 @@ func (s *Server) Protected() bool {
 	return s.Settings.ProtectedMode.Load() != 0 && !s.LoginNeeded()
 }
 
-// usersChanged applies a change of users to the connections. It closes those of deleted users, and
-// monitors whose users may no longer run MONITOR. It refuses waiting calls that their users may no
+// usersChanged applies a change of users to the connections. It closes those of deleted users,
+// monitors whose users may no longer run MONITOR, and subscribers of channels that their users may
+// no longer access. It refuses waiting calls that their users may no
 // longer run. The connection of the call closes after its reply.
 func (s *Server) usersChanged(c *command.Call) {
 	by := (*session)(nil)
@@ -140,7 +141,8 @@ func (s *Server) usersChanged(c *command.Call) {
 	for _, ss := range s.findClients(clientFilter{}) {
 		switch {
 		case ss.profile.changesUsers.Load(): // it closes after its reply
-		case ss.profile.account.Load().Deleted() || ss.profile.monitors.Load() && !ss.mayMonitor():
+		case ss.profile.account.Load().Deleted() || ss.profile.monitors.Load() && !ss.mayMonitor() ||
+			!ss.messages.Allowed(ss.profile.account.Load().User().AllowsChannel):
 			ss.close(by)
 		default:
 			ss.refuseWaitingIfDenied()

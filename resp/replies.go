@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"slices"
 	"time"
 
 	"rlserver/engine"
@@ -77,9 +78,30 @@ func (s *session) extendMark() bool {
 
 // markRun is markReply for a call that has just run.
 func (s *session) markRun(p *command.Prepared) {
+	if p.Command.Flags&command.WhileSubscribed != 0 && p.Command.Flags&command.PubSub != 0 {
+		return // these may have several replies, or none
+	}
 	// calls without keys change things in other ways: EXEC, RL.POLICY
 	changed := s.Changed || len(p.Command.Keys) == 0 && p.Command.Flags&command.Readonly == 0
 	s.markReply(changed, changed && (s.CountsOnce || p.CountsOnce()))
+}
+
+// insertMessages inserts messages before the reply of the current call.
+func (s *session) insertMessages(list []byte) {
+	if s.Reply.Truncated {
+		return
+	}
+	at, size := s.replyStart, len(list)
+	s.Reply.B = slices.Insert(s.Reply.B, at, list...)
+	for i := len(s.marks) - 1; i >= 0 && s.marks[i].end > at; i-- {
+		m := &s.marks[i]
+		behind := *m
+		m.start, m.end = m.start+size, m.end+size
+		if behind.start < at {
+			behind.end, m.start = at, at+size
+			s.marks = slices.Insert(s.marks, i, behind)
+		}
+	}
 }
 
 // dropMarks removes the marks of replies that begin at an index or behind it.

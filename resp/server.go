@@ -22,6 +22,7 @@ import (
 	"rlserver/resp/diagnostics"
 	"rlserver/resp/executor"
 	"rlserver/resp/forward"
+	"rlserver/resp/pubsub"
 	"rlserver/resp/waitqueue"
 )
 
@@ -134,6 +135,7 @@ func NewServer(o Options) *Server {
 		sessions: make(map[int64]*session),
 		shutdown: make(chan struct{}), drained: make(chan struct{}),
 	}
+	s.Channels = pubsub.New(&o.Settings.PubSub)
 	s.Waiting, s.RetryWaiting = &s.queues, s.PoliciesChanged
 	s.Env.Figures, s.ResetFigures, s.FreeMemory = s.Figures, s.resetFigures, s.freeMemory
 	s.ChangeSettings, s.Keyspaces = s.changeSettings, s.keyspaces

@@ -11,6 +11,7 @@ import (
 	"rlserver/resp/command"
 	"rlserver/resp/executor"
 	"rlserver/resp/forward"
+	"rlserver/resp/pubsub"
 	"rlserver/resp/waitqueue"
 	"rlserver/resp/wire"
 )
@@ -57,6 +58,8 @@ type session struct {
 	transaction transaction
 	watching    engine.Watch
 
+	messages pubsub.Conn // what it publishes and has subscribed to
+
 	waiter atomic.Pointer[waitqueue.Waiter] // while a call waits; nil otherwise
 }
 
@@ -88,6 +91,7 @@ func (s *Server) newSession(g *wire.Guard) *session {
 	}
 	ss.Init(s.executor, ss)
 	ss.Conn, ss.Reply.Limiter = ss, ss
+	ss.messages.Init(s.Channels, g)
 	ss.at = s.home
 	ss.away.calls = forward.Client{Pool: s.passing, Gone: ss.left}
 	g.Unread = func(bytes int64) { s.countOutputOverrun(ss, bytes) }
@@ -137,7 +141,10 @@ func (s *session) runBatch() {
 		}
 		s.execute(words)
 		s.applyReplyMode()
-		if len(s.Reply.B) >= wire.FlushSize || s.Reply.Truncated {
+		if own := s.messages.Own(); own != nil {
+			s.insertMessages(own)
+		}
+		if len(s.Reply.B) >= wire.FlushSize || s.messages.Size() >= wire.FlushSize || s.Reply.Truncated {
 			s.flush()
 		}
 	}
@@ -174,6 +181,9 @@ func (s *session) flush() {
 		s.profile.queued.Store(queued)
 	}
 	s.guard.Send(s.Reply.B, cap(s.Reply.B) > maxKeptReply)
+	if s.messages.Sent() && s.server.memory.Normal.Full() {
+		s.server.evictClients(&s.server.memory.Normal)
+	}
 	s.release()
 	s.account()
 }
@@ -201,6 +211,9 @@ func (s *session) TakesLong() {
 		end()
 	})
 }
+
+// Messages implements the connection of command.Call.
+func (s *session) Messages() *pubsub.Conn { return &s.messages }
 
 // Gone implements the connection of command.Call.
 func (s *session) Gone() bool { return s.guard.Gone() }

@@ -9,6 +9,7 @@ import (
 	_ "rlserver/resp/commands/keys"
 	_ "rlserver/resp/commands/limits"
 	_ "rlserver/resp/commands/lists"
+	_ "rlserver/resp/commands/pubsub"
 	_ "rlserver/resp/commands/server"
 	_ "rlserver/resp/commands/sets"
 	_ "rlserver/resp/commands/str"

@@ -132,6 +132,16 @@ func (s *selector) allowsAnyKey(access Access) bool {
 	return false
 }
 
+// AllowsChannel reports whether a selector gives access to a channel, or to a pattern of channels.
+func (u *User) AllowsChannel(name []byte, pattern bool) bool {
+	for i := range u.selectors {
+		if u.selectors[i].allowsChannel(u.catalog.match, &Key{Name: name, Channel: true, Pattern: pattern}) {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *selector) allowsChannel(match Matcher, k *Key) bool {
 	if s.allChannels {
 		return true

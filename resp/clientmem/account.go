@@ -9,14 +9,15 @@ import (
 type Part int
 
 const (
-	Input       Part = iota // buffer of the input that is not yet a whole command
-	Args                    // argument list of a large command
-	Reply                   // large reply under construction
-	Output                  // replies that the client has not read
-	Transaction             // commands queued by MULTI
-	Watch                   // keys of WATCH
-	Waiting                 // copy of a call that waits
-	TLS                     // memory of TLS beyond TLSSize
+	Input         Part = iota // buffer of the input that is not yet a whole command
+	Args                      // argument list of a large command
+	Reply                     // large reply under construction
+	Output                    // replies that the client has not read
+	Transaction               // commands queued by MULTI
+	Watch                     // keys of WATCH
+	Waiting                   // copy of a call that waits
+	TLS                       // memory of TLS beyond TLSSize
+	Subscriptions             // to channels and patterns, and tracked prefixes
 	partCount
 )
 

@@ -115,6 +115,10 @@ func (a *AccessCheck) describe(p *Prepared) *acl.Call {
 	if first < len(p.Words) {
 		a.call.FirstArg = p.Words[first]
 	}
+	if c.Channels != NoChannels {
+		a.addChannels(c.Channels, p.Words)
+		return &a.call // no command has both channels and keys
+	}
 	if c.HashKeys != nil {
 		a.hasher.Reset()
 		c.HashKeys(&a.hasher, p.Words)
@@ -125,6 +129,9 @@ func (a *AccessCheck) describe(p *Prepared) *acl.Call {
 	}
 	for i := range c.Keys {
 		spec := &c.Keys[i]
+		if spec.Access == notKey {
+			continue
+		}
 		access := spec.bits
 		if spec.variable != nil {
 			access = accessBits(spec.variable(p.Words))
@@ -139,6 +146,17 @@ func (a *AccessCheck) describe(p *Prepared) *acl.Call {
 		})
 	}
 	return &a.call
+}
+
+// addChannels adds the channels of a call.
+func (a *AccessCheck) addChannels(which Channels, words [][]byte) {
+	list := words[1:]
+	if which == OneChannel {
+		list = list[:1]
+	}
+	for _, name := range list {
+		a.call.Keys = append(a.call.Keys, acl.Key{Name: name, Channel: true, Pattern: which == ChannelPatterns})
+	}
 }
 
 // release drops the words of the call, and large buffers.

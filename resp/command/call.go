@@ -19,6 +19,7 @@ import (
 	"rlserver/internal/storage"
 	"rlserver/resp/config"
 	"rlserver/resp/diagnostics"
+	"rlserver/resp/pubsub"
 	"rlserver/resp/wire"
 )
 
@@ -87,6 +88,8 @@ type conn interface {
 	Local() bool
 	// TLS reports whether the client uses TLS.
 	TLS() bool
+	// Messages returns what the client publishes and has subscribed to.
+	Messages() *pubsub.Conn
 }
 
 // Digits returns an integer as text, which is valid until the next call of Digits.
@@ -175,6 +178,7 @@ type Env struct {
 	Waiting  interface {
 		Empty(db int, keys []engine.Key) bool
 	}
+	Channels  *pubsub.Hub
 	Users     *acl.Users
 	AccessLog *acl.Log
 	// ChangeUsers changes the users, in a cluster on all nodes, and applies the change to the

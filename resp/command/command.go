@@ -18,7 +18,8 @@ type Command struct {
 	// for a command that builds the names of its keys; Keys then only tell clients how to route it
 	HashKeys func(h *Hasher, words [][]byte)
 	// of the manual: generic, string, bitmap, hash, sorted-set, connection, server, ratelimit
-	Group string
+	Group    string
+	Channels Channels // which arguments are channels
 	// the version of Redis, or of this server for its own commands
 	Since      string
 	Complexity string
@@ -83,6 +84,8 @@ const (
 	Stepwise        // not reported: locks one shard after the other; within a transaction, all
 	Immediate       // not reported: runs within MULTI too, where others are queued
 	Health          // not reported: a health check, refused like writes when the disk fails
+	PubSub          // about channels
+	WhileSubscribed // not reported: runs while a client with RESP2 has subscribed to something
 	OwnLocks        // not reported: takes locks itself, or is slow: cannot run in a transaction
 )
 
@@ -97,8 +100,22 @@ var flagNames = []struct {
 	}, {Stale, "stale"}, {SkipMonitor, "skip_monitor"}, {SkipSlowlog, "skip_slowlog"}, {Fast, "fast"},
 	{NoAuth, "no_auth"},
 	{noMandatoryKeys, "no_mandatory_keys"}, {NoAsyncLoading, "no_async_loading"}, {NoMulti, "no_multi"},
-	{Blocking, "blocking"}, {MovableKeys, "movablekeys"}, {AllowBusy, "allow_busy"},
+	{Blocking, "blocking"}, {MovableKeys, "movablekeys"}, {AllowBusy, "allow_busy"}, {PubSub, "pubsub"},
 }
+
+// Channels says which arguments of a command are channels that the user must be allowed to access.
+type Channels uint8
+
+const (
+	NoChannels      Channels = iota
+	OneChannel               // the first argument
+	AllChannels              // all arguments
+	ChannelPatterns          // all arguments, which are patterns: only an equal pattern allows one
+)
+
+// notKey is the access of a word that is routed like a key in a cluster, and is none: a shard
+// channel.
+const notKey = "not_key"
 
 // KeySpec specifies which words of a call are keys.
 type KeySpec struct {
@@ -244,7 +261,7 @@ func (c *Command) number() {
 	for i := range c.Keys {
 		c.Keys[i].bits = accessBits(c.Keys[i].Access)
 	}
-	if c.HashKeys == nil && len(c.Keys) == 1 {
+	if c.HashKeys == nil && len(c.Keys) == 1 && c.Keys[0].Access != notKey {
 		c.onlyKey = c.Keys[0].single()
 	}
 }

@@ -407,6 +407,7 @@ func (k *KeySpec) end() int {
 var categoryOfGroup = map[string]string{
 	"cluster":      "",
 	"generic":      "keyspace",
+	"pubsub":       "", // by the flag
 	"sorted-set":   "sortedset",
 	"server":       "",
 	"transactions": "transaction",
@@ -455,7 +456,7 @@ func (c *Command) accessCategories() (names []string) {
 		flag Flags
 		name string
 	}{{Write, "write"}, {Readonly, "read"}, {Admin, "admin"}, {Admin, "dangerous"}, {Fast, "fast"},
-		{Blocking, "blocking"}} {
+		{Blocking, "blocking"}, {PubSub, "pubsub"}} {
 		if c.Flags&implied.flag != 0 {
 			names = append(names, implied.name)
 		}

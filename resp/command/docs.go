@@ -42,6 +42,15 @@ const (
 	clusterText = "" +
 		"A server that runs with `--cluster-enabled yes` answers these commands, see docs/CLUSTER.md. Others\n" +
 		"return an error, except for CLUSTER HELP. READONLY, READWRITE and ASKING change nothing.\n"
+	pubsubText = "" +
+		"A message goes to the clients that have subscribed to its channel when it is published, and is not kept. A\n" +
+		"client in RESP2 that has subscribed to something can only call these commands, PING, QUIT and RESET; in\n" +
+		"RESP3 messages are pushes, and any command can be called.\n\n" +
+		"Messages are sent when the replies to the publisher's pipeline are: when the changes before them are kept.\n" +
+		"A message to the publisher itself precedes the reply to PUBLISH or, within a transaction, that to EXEC. A\n" +
+		"subscriber that does not read is closed by `client-output-buffer-limit pubsub`, and costs the publisher\n" +
+		"nothing. `pubsub-max-subscriptions-per-client`, `pubsub-max-subscriptions` and `pubsub-max-patterns` limit\n" +
+		"the subscriptions.\n"
 	scriptingText = "" +
 		"The server runs no scripts: EVAL, EVALSHA, EVAL_RO, EVALSHA_RO, FCALL, FCALL_RO, SCRIPT LOAD and\n" +
 		"FUNCTION LOAD return an error that names the commands to use instead. These commands exist for " +
@@ -59,6 +68,7 @@ var manual = []struct{ group, title, text string }{
 	{"set", "Sets", ""},
 	{"sorted-set", "Sorted sets", ""},
 	{"generic", "Keys of any type", keysText},
+	{"pubsub", "Publish and subscribe", pubsubText},
 	{"connection", "Connections", ""},
 	{"server", "Server", serverText},
 	{"transactions", "Transactions", transactionsText},

@@ -16,7 +16,7 @@ const (
 	Unauthenticated ClientClass = iota // its limit is fixed: PreauthOutputLimit
 	NormalClient
 	replicaClient // no such clients: the limit is only for CONFIG
-	pubsubClient  // no such clients: the limit is only for CONFIG
+	PubSubClient  // a client that has subscribed
 	clientClasses
 )
 
@@ -28,7 +28,7 @@ var configuredClasses = [clientClasses]struct {
 }{
 	NormalClient:  {"normal", "normal", OutputLimit{Hard: 64 << 20, Soft: 16 << 20, Seconds: 60}},
 	replicaClient: {"slave", "replica", OutputLimit{Hard: 256 << 20, Soft: 64 << 20, Seconds: 60}},
-	pubsubClient:  {"pubsub", "pubsub", OutputLimit{Hard: 32 << 20, Soft: 8 << 20, Seconds: 60}},
+	PubSubClient:  {"pubsub", "pubsub", OutputLimit{Hard: 32 << 20, Soft: 8 << 20, Seconds: 60}},
 }
 
 const (

@@ -148,6 +148,8 @@ type Settings struct {
 	save              atomic.Pointer[SavePoints]
 	onDiskFailure     atomic.Int64 // index in failurePolicies
 
+	PubSub PubSubLimits
+
 	// The slow log and latencies.
 	SlowlogSlowerThan  atomic.Int64 // µs; below 0: there is no slow log
 	SlowlogMaxLen      atomic.Int64
@@ -185,6 +187,7 @@ func NewSettings(d Defaults) *Settings {
 	}
 	s.memoryPolicy.Store(position(eviction.Policies, d.MemoryPolicy))
 	s.MemorySamples.Store(engine.DefaultSamples)
+	s.PubSub.init()
 	s.SlowlogSlowerThan.Store(defaultSlowerThan)
 	s.SlowlogMaxLen.Store(defaultSlowlogLen)
 	s.LatencyTracking.Store(1)

@@ -215,6 +215,17 @@ var Parameters = []Parameter{
 		Help:  "How many keys an eviction chooses from, 5 by default.",
 		Value: integer(1, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.MemorySamples })},
 
+	{Name: "pubsub-max-subscriptions-per-client", Group: groupService, Form: "N", Default: "100000",
+		Help:  "How many channels, patterns and shard channels one client may subscribe to, 100000 by default.",
+		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.PubSub.PerClient })},
+	{Name: "pubsub-max-subscriptions", Group: groupService, Form: "N", Default: "1000000",
+		Help:  "How many subscriptions all clients together may have, 1000000 by default.",
+		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.PubSub.All })},
+	{Name: "pubsub-max-patterns", Group: groupService, Form: "N", Default: "10000",
+		Help: `How many different patterns may have subscribers, 10000 by default: each message is compared with
+			all of them.`,
+		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.PubSub.Patterns })},
+
 	{Name: "dir", Group: groupPersistence, Form: "DIR", Default: "./rlserver-data",
 		Help:  "Directory of the log and the snapshots, created if it does not exist. ./rlserver-data by default.",
 		Value: fixedText(func(s *Settings) *string { return &s.Start.Dir })},

@@ -90,7 +90,7 @@ func (g *Guard) limitWait() error {
 }
 
 func (g *Guard) idleLimit() time.Duration {
-	if g.idle == nil || g.Listens.Load() {
+	if g.idle == nil || g.Listens.Load() || g.Subscribed() {
 		return 0
 	}
 	return g.idle()

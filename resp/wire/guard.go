@@ -81,7 +81,7 @@ func (g *Guard) SetAuthenticated(yes bool) {
 	g.in.authenticated = yes
 	kind := config.Unauthenticated
 	if yes {
-		kind = config.NormalClient
+		kind = max(config.NormalClient, g.class())
 		g.loginSince.Store(nil)
 	} else if g.loginSince.Load() == nil { // otherwise RESET would extend the time
 		now := time.Now()
@@ -89,6 +89,21 @@ func (g *Guard) SetAuthenticated(yes bool) {
 	}
 	g.kind.Store(int32(kind))
 }
+
+// SetSubscribed sets whether the client, which has logged in, has subscribed to anything, and how
+// many bytes of memory the subscriptions take. If so, another output buffer limit applies to it,
+// and it is never idle. Call it from the connection's goroutine.
+func (g *Guard) SetSubscribed(yes bool, bytes int) {
+	kind := config.NormalClient
+	if yes {
+		kind = config.PubSubClient
+	}
+	g.kind.Store(int32(kind))
+	g.Memory.Set(clientmem.Subscriptions, bytes)
+}
+
+// Subscribed reports whether the client has subscribed to anything. Any goroutine may call it.
+func (g *Guard) Subscribed() bool { return g.class() == config.PubSubClient }
 
 // LoggedIn reports whether the client is authenticated. Any goroutine may call it.
 func (g *Guard) LoggedIn() bool { return g.loginSince.Load() == nil }
@@ -185,7 +200,8 @@ func (g *Guard) Write(p []byte) (int, error) {
 	return g.Send(p, false)
 }
 
-// Send is Write. If keep is true, the guard owns p from then on.
+// Send is Write. If keep is true, the guard owns p from then on. What Push was given since Hold
+// follows p.
 func (g *Guard) Send(p []byte, keep bool) (n int, err error) {
 	if g.tls != nil {
 		if n, err = g.encrypt(p); err != nil {
@@ -197,26 +213,13 @@ func (g *Guard) Send(p []byte, keep bool) (n int, err error) {
 	if g.tls == nil {
 		n = g.sender.offer(g, p, keep)
 	}
+	for g.sender.holding {
+		g.release(g.sender.takeHeld(g))
+	}
 	if err = g.sender.wait(g); err != nil {
 		return n, err
 	}
 	return len(p), nil
-}
-
-// Push sends or queues p, which is not the reply to a command. It never waits: a client that leaves
-// too much unread is closed. Any goroutine may call it.
-func (g *Guard) Push(p []byte) {
-	if g.tls != nil {
-		g.encrypt(p)
-	}
-	g.writing.Lock()
-	defer g.writing.Unlock()
-	if g.tls == nil {
-		g.sender.offer(g, p, false)
-	}
-	if g.sender.err == nil && g.sender.size > config.MaxUnread {
-		g.sender.overrun(g)
-	}
 }
 
 // broken returns the error that ended sending, or nil.

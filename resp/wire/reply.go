@@ -201,6 +201,15 @@ func (r *Reply) Verbatim(text string) {
 // Array begins an array. The caller appends its n elements.
 func (r *Reply) Array(n int) { r.header('*', int64(n)) }
 
+// Push begins a push of n elements, in RESP2 an array. The caller appends them.
+func (r *Reply) Push(n int) {
+	if r.RESP3 {
+		r.header('>', int64(n))
+	} else {
+		r.Array(n)
+	}
+}
+
 // Mapping begins a map of n pairs, in RESP2 an array of 2n elements. The caller appends them.
 func (r *Reply) Mapping(n int) {
 	if r.RESP3 {

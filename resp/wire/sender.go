@@ -44,6 +44,11 @@ type sender struct {
 	timed   bool                  // a write deadline is set
 	closing bool                  // finish waits
 	paused  *time.Timer           // closes the client if the queue stays too long
+
+	// Pushes, see push.go.
+	holding  bool
+	held     [][]byte
+	heldSize int64 // memory of held in bytes
 }
 
 // unsent is a part of the queue.
@@ -82,7 +87,7 @@ func (s *sender) enqueue(g *Guard, p []byte, n int, keep bool) {
 		s.copy(p[n:])
 	}
 	s.measure(g)
-	if s.size > g.HardLimit() {
+	if s.unread() > g.HardLimit() {
 		s.overrun(g)
 		return
 	}
@@ -112,11 +117,11 @@ func (s *sender) copy(p []byte) {
 // measure counts the queue in the client's account, and starts or stops the timer that closes a
 // client whose queue stays too long.
 func (s *sender) measure(g *Guard) {
-	g.Memory.Chunks.Store(int64(len(s.queue)))
-	if !g.Memory.Set(clientmem.Output, int(s.size)) && s.err == nil {
+	g.Memory.Chunks.Store(int64(len(s.queue) + len(s.held)))
+	if !g.Memory.Set(clientmem.Output, int(s.unread())) && s.err == nil {
 		s.err = errEvicted
 	}
-	switch long := s.size > g.pauseAt(); {
+	switch long := s.unread() > g.pauseAt(); {
 	case !long && s.paused != nil:
 		s.paused.Stop()
 		s.paused = nil
@@ -142,7 +147,7 @@ func (s *sender) endAfter(g *Guard, grace time.Duration) (timer *time.Timer) {
 // overrun closes a client that does not read.
 func (s *sender) overrun(g *Guard) {
 	if g.Unread != nil {
-		g.Unread(s.size)
+		g.Unread(s.unread())
 	}
 	s.fail(g, errUnreadReplies)
 }
@@ -158,7 +163,7 @@ func (s *sender) fail(g *Guard, why error) {
 }
 
 func (s *sender) clear(g *Guard) {
-	s.queue, s.size = nil, 0
+	s.queue, s.size, s.held, s.heldSize = nil, 0, nil, 0
 	s.measure(g)
 }
 

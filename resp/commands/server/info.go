@@ -18,6 +18,7 @@ import (
 	"rlserver/internal/acl"
 	"rlserver/internal/stats"
 	"rlserver/resp/command"
+	"rlserver/resp/pubsub"
 )
 
 func init() {
@@ -253,7 +254,12 @@ func writeStats(r *report) {
 	r.field("keyspace_hits", keys.Hits)
 	r.field("keyspace_misses", keys.Misses)
 	r.field("total_error_replies", f.Errors)
-	r.zero("sync_full", "sync_partial_ok", "sync_partial_err", "pubsub_channels", "pubsub_patterns",
+	channels := r.env.Channels
+	r.field("pubsub_channels", channels.Count(pubsub.Channels))
+	r.field("pubsub_patterns", channels.Count(pubsub.Patterns))
+	r.field("pubsubshard_channels", channels.Count(pubsub.Shards))
+	r.field("pubsub_subscriptions", channels.Total())
+	r.zero("sync_full", "sync_partial_ok", "sync_partial_err",
 		"latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
 		"active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
 		"tracking_total_keys", "tracking_total_items", "tracking_total_prefixes", "unexpected_error_replies",

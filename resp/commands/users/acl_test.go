@@ -263,15 +263,15 @@ func TestPipelineChecksEachCall(t *testing.T) {
 // Commands that only rules know are in no list and cannot be called.
 func TestAbsentCommandsAreOnlyInRules(t *testing.T) {
 	resptest.Start(t, config.Defaults{}).Dial().Check([]resptest.Answer{
-		{"ACL SETUSER u -publish -eval -@geo -script|load -pubsub|channels", "+OK"},
+		{"ACL SETUSER u -geoadd -eval -@geo -script|load -xinfo|stream", "+OK"},
 		{"ACL LIST", "*2 $34 user default on nopass ~* &* +@all $30 user u off resetchannels -@all"},
-		{"ACL SETUSER u +publish +eval +@geo +script|load +sadd|x", "+OK"},
-		{"ACL LIST", "… $72 user u off resetchannels -@all +@geo +eval +publish +sadd|x +script|load"},
+		{"ACL SETUSER u +pfadd +eval +@geo +script|load +sadd|x", "+OK"},
+		{"ACL LIST", "… $70 user u off resetchannels -@all +@geo +eval +pfadd +sadd|x +script|load"},
 		{"ACL SETUSER u +@nosuch", "-ERR Error in ACL SETUSER modifier '+@nosuch': Unknown command or category name " +
 			"in ACL"},
 		{"ACL CAT geo", "*0"},
-		{"COMMAND INFO publish", "*1 $-1"},
+		{"COMMAND INFO pfadd", "*1 $-1"},
 		{"COMMAND LIST FILTERBY ACLCAT geo", "*0"},
-		{"PUBLISH a b", "-ERR unknown command 'PUBLISH', with args beginning with: 'a' 'b' "},
+		{"PFADD a b", "-ERR unknown command 'PFADD', with args beginning with: 'a' 'b' "},
 	})
 }

@@ -1,0 +1,23 @@
+package config
+
+import "sync/atomic"
+
+// PubSubLimits bound what clients can subscribe to.
+type PubSubLimits struct {
+	PerClient atomic.Int64 // subscriptions of one client
+	All       atomic.Int64 // subscriptions of all clients
+	Patterns  atomic.Int64 // different patterns: each message is compared with all of them
+}
+
+func (l *PubSubLimits) init() {
+	l.PerClient.Store(defaultSubscriptions)
+	l.All.Store(defaultAllSubscriptions)
+	l.Patterns.Store(defaultPatterns)
+}
+
+// The defaults of PubSubLimits.
+const (
+	defaultSubscriptions    = 100_000
+	defaultAllSubscriptions = 1_000_000
+	defaultPatterns         = 10_000
+)

@@ -1,0 +1,202 @@
+package pubsub
+
+import (
+	"sync/atomic"
+
+	"rlserver/resp/wire"
+)
+
+// Connection is what a Conn needs of its connection.
+type Connection interface {
+	Pusher
+	// Hold makes PushShared keep what it gets until the replies of the batch are sent.
+	Hold()
+	// TakeHeld appends what was held so far.
+	TakeHeld(to []byte) []byte
+	// SetSubscribed is called when the subscriptions have changed: whether there is any, and how
+	// many bytes of memory they take.
+	SetSubscribed(yes bool, bytes int)
+}
+
+// Conn is what a connection has of publish and subscribe. Only the connection's goroutine uses it,
+// and those that have a Client.
+type Conn struct {
+	Outbox
+
+	Client *Client                // nil: it has never subscribed to anything
+	Shared atomic.Pointer[Client] // the same, for other goroutines
+
+	hub     *Hub
+	to      Connection
+	holding bool // since the first call of the batch
+	silent  bool // CLIENT REPLY drops the reply of the call, but not what confirms subscriptions
+}
+
+// Init sets the hub, and where messages go.
+func (m *Conn) Init(h *Hub, to Connection) { m.hub, m.to = h, to }
+
+// Begin notes that a call begins: what others publish follows its reply. It must be called before
+// each call. silent: CLIENT REPLY drops the reply.
+func (m *Conn) Begin(silent bool) {
+	m.silent = silent
+	if m.Client != nil && !m.holding {
+		m.hold()
+	}
+}
+
+func (m *Conn) hold() {
+	m.to.Hold()
+	m.holding = true
+}
+
+// Sent notes that the replies of the batch are sent, and delivers its messages. It reports whether
+// there were any. No lock is held.
+func (m *Conn) Sent() (delivered bool) {
+	m.holding = false
+	if len(m.runs) == 0 {
+		return false
+	}
+	m.Deliver()
+	return true
+}
+
+// Own returns the messages that belong before the reply of the current call, and forgets them.
+func (m *Conn) Own() (messages []byte) {
+	if c := m.Client; c != nil && len(c.Own) > 0 {
+		messages, c.Own = c.Own, nil
+	}
+	return messages
+}
+
+// Subscribed reports whether the client has subscribed to anything.
+func (m *Conn) Subscribed() bool { return m.Client != nil && m.Client.Has() }
+
+// Subscribe subscribes to names, and writes the replies.
+func (m *Conn) Subscribe(kind Kind, names [][]byte, r *wire.Reply) error {
+	defer m.change(&r)()
+	return m.hub.Subscribe(m.Client, kind, names, func(name []byte) { m.Client.confirm(r, kind, true, name) })
+}
+
+// Drop ends the subscriptions to names, without a reply.
+func (m *Conn) Drop(kind Kind, names [][]byte) {
+	m.Unsubscribe(kind, names, new(wire.Reply))
+}
+
+// Unsubscribe ends the subscriptions to names, or all of a kind if there are none, and writes the
+// replies.
+func (m *Conn) Unsubscribe(kind Kind, names [][]byte, r *wire.Reply) {
+	defer m.change(&r)()
+	if len(names) == 0 {
+		for _, name := range m.Client.Names(kind) {
+			names = append(names, []byte(name))
+		}
+		if len(names) == 0 {
+			m.Client.confirm(r, kind, false, nil)
+		}
+	}
+	for _, name := range names {
+		m.hub.Unsubscribe(m.Client, kind, name)
+		m.takeHeld(r) // from now on there is no message to this name
+		m.Client.confirm(r, kind, false, name)
+	}
+}
+
+// takeHeld has what others have published so far precede the reply.
+func (m *Conn) takeHeld(r *wire.Reply) {
+	if m.silent {
+		r.B = m.to.TakeHeld(r.B)
+	} else {
+		m.Client.Own = m.to.TakeHeld(m.Client.Own)
+	}
+}
+
+// change prepares a change of the subscriptions, and returns what ends it. The replies are messages
+// too: with CLIENT REPLY OFF they go to another place than r.
+func (m *Conn) change(r **wire.Reply) (changed func()) {
+	if m.Client == nil {
+		m.Client = NewClient(m.to)
+		m.Shared.Store(m.Client)
+	}
+	if !m.holding {
+		m.hold()
+	}
+	m.Client.setProtocol((*r).RESP3, nil)
+	c, own := m.Client, *r
+	if m.silent {
+		own = &wire.Reply{RESP3: own.RESP3, B: c.Own}
+		*r = own
+	}
+	return func() {
+		if m.silent {
+			c.Own = own.B
+		}
+		m.to.SetSubscribed(c.Has(), c.Size())
+	}
+}
+
+// Reset ends all subscriptions, without replies.
+func (m *Conn) Reset() {
+	if m.Client == nil {
+		return
+	}
+	for kind := range kinds {
+		for _, name := range m.Client.Names(kind) {
+			m.hub.Unsubscribe(m.Client, kind, []byte(name))
+		}
+	}
+	m.Client.Own = m.to.TakeHeld(m.Client.Own)
+	m.to.SetSubscribed(false, 0)
+}
+
+// SetProtocol sets the version of the protocol for the messages that follow.
+func (m *Conn) SetProtocol(resp3 bool) {
+	if m.Client != nil {
+		m.Client.setProtocol(resp3, func() { m.Client.Own = m.to.TakeHeld(m.Client.Own) })
+	}
+}
+
+// Publish sends a message to the subscribers of a channel when the replies of the batch are sent,
+// and returns their number.
+func (m *Conn) Publish(channel, payload []byte) (receivers int) {
+	return m.hub.Publish(&m.Outbox, m.Client, channel, payload)
+}
+
+// PublishShard is Publish to a shard channel.
+func (m *Conn) PublishShard(channel, payload []byte) (receivers int) {
+	return m.hub.PublishShard(&m.Outbox, m.Client, channel, payload)
+}
+
+// Close ends all subscriptions for good. Any goroutine may call it.
+func (m *Conn) Close() {
+	if c := m.Shared.Load(); c != nil {
+		m.hub.Close(c)
+	}
+}
+
+// Counts returns the numbers of subscriptions to channels, patterns and shard channels. Any
+// goroutine may call it.
+func (m *Conn) Counts() (n [kinds]int32) {
+	if c := m.Shared.Load(); c != nil {
+		for kind := range n {
+			n[kind] = c.counts[kind].Load()
+		}
+	}
+	return n
+}
+
+// Allowed reports whether all subscriptions are to channels and patterns that allows returns true
+// for. Any goroutine may call it.
+func (m *Conn) Allowed(allows func(name []byte, pattern bool) bool) bool {
+	c := m.Shared.Load()
+	if c == nil {
+		return true
+	}
+	for kind := range kinds {
+		for _, name := range c.Names(kind) {
+			if !allows([]byte(name), kind == Patterns) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,118 @@
+package pubsub
+
+import "rlserver/resp/wire"
+
+// Outbox has the messages of a batch of calls, in order. The zero value is empty. One goroutine at
+// a time uses it.
+type Outbox struct {
+	runs  []run
+	size  int       // bytes of the messages
+	spare [2][]byte // memory of messages that nobody needs any more, in RESP3 and RESP2
+}
+
+// run is messages that follow each other and have the same subscribers.
+type run struct {
+	targets []*subscription
+	resp3   []byte
+	resp2   []byte // made when it is needed; empty before
+	starts  []int  // of the messages in resp3
+	self    *Client
+	kept    bool // a client still needs the bytes
+}
+
+// longRun is the number of bytes from which messages begin another run.
+const longRun = 64 << 10
+
+// Size returns the bytes of the messages that were not delivered.
+func (o *Outbox) Size() int { return o.size }
+
+// add adds a message for the subscribers of a topic, and returns their number. The hub's lock is
+// held.
+func (o *Outbox) add(self *Client, t *topic, channel, payload []byte) int {
+	targets := t.targets()
+	if self != nil && t.subscribers[self] != nil {
+		mark := len(self.Own)
+		if self.Own = t.appendMessage(self.Own, channel, payload); !self.resp3 {
+			self.Own[mark] = '*'
+		}
+	} else {
+		self = nil
+	}
+	last := len(o.runs) - 1
+	if last < 0 || !o.runs[last].fits(targets, self) {
+		o.runs = append(o.runs, run{targets: targets, resp3: o.spare[0], resp2: o.spare[1], self: self})
+		o.spare = [2][]byte{}
+		last++
+	}
+	r := &o.runs[last]
+	before := len(r.resp3)
+	r.starts = append(r.starts, before)
+	r.resp3 = t.appendMessage(r.resp3, channel, payload)
+	o.size += len(r.resp3) - before
+	return len(targets)
+}
+
+// fits reports whether a message for subscribers belongs to the run.
+func (r *run) fits(targets []*subscription, self *Client) bool {
+	return len(r.resp3) < longRun && r.self == self && len(r.targets) == len(targets) && &r.targets[0] == &targets[0]
+}
+
+// appendMessage appends a message in RESP3, which begins with > instead of *.
+func (t *topic) appendMessage(b, channel, payload []byte) []byte {
+	if t.kind != Patterns {
+		b = append(b, ">3\r\n"...)
+		b = appendBulk(b, words[t.kind].message)
+	} else {
+		b = append(b, ">4\r\n"...)
+		b = appendBulk(b, words[t.kind].message)
+		b = appendBulk(b, t.name)
+	}
+	b = appendBulk(b, channel)
+	return appendBulk(b, payload)
+}
+
+func appendBulk[T string | []byte](b []byte, text T) []byte {
+	b = wire.AppendHeader(b, '$', int64(len(text)))
+	b = append(b, text...)
+	return append(b, '\r', '\n')
+}
+
+// bytes returns the messages in a version of the protocol.
+func (r *run) bytes(resp3 bool) []byte {
+	if resp3 {
+		return r.resp3
+	}
+	if len(r.resp2) == 0 {
+		r.resp2 = append(r.resp2, r.resp3...)
+		for _, at := range r.starts {
+			r.resp2[at] = '*'
+		}
+	}
+	return r.resp2
+}
+
+// Deliver passes the messages to their subscribers. No lock is held.
+func (o *Outbox) Deliver() {
+	for i := range o.runs {
+		r := &o.runs[i]
+		for _, s := range r.targets {
+			if s.client != r.self {
+				s.push(r)
+			}
+		}
+		if !r.kept && cap(r.resp3) <= mostSpare {
+			o.spare = [2][]byte{r.resp3[:0], r.resp2[:0]}
+		}
+		*r = run{}
+	}
+	if o.runs = o.runs[:0]; cap(o.runs) > mostKept {
+		o.runs = nil
+	}
+	o.size = 0
+}
+
+// What an outbox keeps between batches: memory for so many runs, and so many bytes of messages.
+const (
+	mostKept  = 16
+	mostSpare = 4 << 10
+)
