@@ -328,6 +328,8 @@ func (g *Group) follow(run *running) (rebuild bool) {
 	ticker := time.NewTicker(g.options.tickEvery)
 	defer ticker.Stop()
 	term := uint64(0) // in which this node leads; 0: it does not
+	begins := noBeginning
+	defer func() { begins.cancel() }()
 	lost := func(why string) {
 		if term != 0 {
 			g.log.Info("this node does not lead the group any more", "term", term, "because", why)
@@ -358,17 +360,22 @@ func (g *Group) follow(run *running) (rebuild bool) {
 				return true
 			}
 		case <-run.regain:
-			if run.raft.State() != raft.Leader || r.Leads() {
-				continue // run.notify says how it went on
+			if run.raft.State() == raft.Leader && !r.Leads() && begins.ready == nil { // or run.notify says how it went on
+				begins = g.begin(run, true)
 			}
-			if again := g.claim(run); again != 0 {
-				term = again
-			} else { // raft takes no entries until the transfer has ended
+		case p := <-begins.ready:
+			if g.lead(run, p) {
+				term = p.term
+			} else if begins.again { // raft takes no entries until the transfer has ended
 				time.AfterFunc(regainInterval, run.goOn)
 			}
+			begins.cancel()
+			begins = noBeginning
 		case leads := <-run.notify:
+			begins.cancel()
+			begins = noBeginning
 			if leads {
-				term = g.claim(run)
+				begins = g.begin(run, false)
 			} else {
 				run.transfers.Store(false) // one that has failed is over as well
 				r.end(errors.New("another node leads or may lead"))
@@ -379,45 +386,6 @@ func (g *Group) follow(run *running) (rebuild bool) {
 			g.tick(run)
 		}
 	}
-}
-
-// claim begins to serve: when its entry is applied, everything before it is, and the leadership has
-// a term that entries are checked against. It returns the term, 0 if this node does not serve.
-func (g *Group) claim(run *running) (term uint64) {
-	r := run.fsm.replica.Load()
-	entry := make([]byte, headerSize)
-	header{kind: entryClaim, proposer: r.id, first: 1}.put(entry)
-	f := run.raft.ApplyLog(raft.Log{Data: entry}, 0)
-	if f.Error() != nil {
-		return 0 // leadership has ended: run.notify says so
-	}
-	c, ok := f.Response().(claimed)
-	if !ok || r != run.fsm.replica.Load() {
-		return 0
-	}
-	still := func() bool { return run.raft.State() == raft.Leader && !isClosed(g.quit) && r.why() == nil }
-	used := g.requirePolicies(run, r, still)
-	now := g.time.begin(func(log int64) (int64, bool) { return g.options.AskTime(log, still) })
-	if !still() {
-		return 0
-	}
-	p := &Partition{
-		Replica: r, Group: g.options.Number, Clock: now, term: c.term,
-		ended: make(chan struct{}), most: 2 * g.options.Patience, used: used,
-	}
-	if g.options.Begun != nil {
-		g.options.Begun(p)
-	}
-	run.peers.begin(c.term, f.Index())
-	if !r.lead(p) {
-		close(p.ended)
-		return 0
-	}
-	run.transfers.Store(false)
-	r.beat() // the others learn the time
-	g.log.Info("this node leads the group", "term", c.term, "because", g.leadership.gained(g.options.Node))
-	g.noteChange()
-	return c.term
 }
 
 // tick is called each second, or each Options.tickEvery.

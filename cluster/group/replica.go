@@ -33,6 +33,7 @@ type Partition struct {
 	term  uint64
 	ended chan struct{}
 	most  time.Duration // for how long a call waits until it is agreed on; 0: for ever
+	begun uint64        // index of the entry that begins the leadership
 	used  policiesUsed
 }
 
