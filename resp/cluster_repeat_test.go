@@ -231,6 +231,43 @@ func TestLostForwardedCalls(t *testing.T) {
 	}
 }
 
+// A reply to another node that is too large fails its call alone: the link and the calls behind it
+// go on.
+func TestOversizedReplyToAnotherNode(t *testing.T) {
+	f, ts := newFakeCluster(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go ts.ServeNodes(ln)
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	c, node := ts.dial(), ts.over(conn)
+	require.Equal(t, "+OK", c.send("CONFIG", "SET", "client-output-buffer-limit", "normal 1mb 512kb 60"))
+	require.Equal(t, "+OK", c.send("SET", "big", strings.Repeat("x", 3<<20)))
+	send := func(calls ...string) {
+		request := frame(forward.Control, "default", "2", "0", "link 1.1.other")
+		for _, call := range calls {
+			request += frame(strings.Fields(call)...)
+		}
+		_, err := node.Write([]byte(request))
+		require.NoError(t, err)
+	}
+	const tooLarge = "-ERR the call was carried out, and its reply is larger than client-output-buffer-limit"
+	send("INCR {big}a", "GET big", "INCR {big}a", "MULTI", "INCR {big}a", "GET big", "EXEC", "MULTI", "GET {big}a", "EXEC",
+		"GETDEL big", "EXISTS big", "PING")
+	for _, want := range []string{
+		":1", tooLarge, ":2", "+OK", "+QUEUED", "+QUEUED", tooLarge, "+OK", "+QUEUED", "*1 $1 3", tooLarge, ":0", "+PONG",
+	} {
+		assert.Contains(t, node.read(), want)
+	}
+	require.Equal(t, "+OK", c.send("SET", "big", strings.Repeat("x", 3<<20)))
+	f.failed.Store(true) // an error that is sent for a reply depends on what that showed
+	send("INCR {big}a", "GET big", "PING")
+	assert.Contains(t, node.read(), "-UNCERTAIN")
+	assert.Contains(t, node.read(), "-TRYAGAIN")
+	assert.Contains(t, node.read(), "+PONG")
+}
+
 // A call of another node that no longer waits for it does not begin to run: it is refused, and so
 // are those behind it.
 func TestCallsThatWereGivenUpDoNotRun(t *testing.T) {

@@ -51,7 +51,9 @@ func (s *session) setRole(r role) {
 }
 
 const (
-	errNotHere     = engine.Error("CLUSTERDOWN this node does not lead the slot now")
+	errNotHere  = engine.Error("CLUSTERDOWN this node does not lead the slot now")
+	errTooLarge = "ERR the call was carried out, and its reply is larger than client-output-buffer-limit of the node " +
+		"that leads the slot allows"
 	errUnknownUser = "NOPERM the node that leads this slot does not know the user"
 )
 
@@ -98,11 +100,25 @@ func (s *session) runForNode() {
 				s.execute(words)
 			}
 		}
+		if s.Reply.Truncated && !s.guard.Memory.Closed() {
+			s.failTruncated()
+		}
 		if len(s.Reply.B) >= wire.FlushSize || s.Reply.Truncated {
 			s.flush()
 		}
 	}
 	s.flush()
+}
+
+// failTruncated replaces the reply of the last call, which is too large. The other node must not lose
+// the replies of other clients' calls on the link.
+func (s *session) failTruncated() {
+	s.Reply.B, s.Reply.Truncated, s.Reply.NextCheck = s.Reply.B[:s.replyStart], false, 0
+	s.ReplyError(errTooLarge)
+	if n := len(s.marks); n > 0 && s.marks[n-1].end >= s.replyStart {
+		s.marks[n-1].end = len(s.Reply.B)
+	}
+	s.server.countOutputOverrun(s, int64(s.Reply.TruncatedAt))
 }
 
 // handleControl handles forward.Control.

@@ -122,7 +122,7 @@ func (s *session) runGroup(elapsed time.Duration) *waitqueue.Waiter {
 	for i := range s.group {
 		p := &s.group[i]
 		if i > 0 {
-			if s.Tx.Due() || len(s.Reply.B) >= wire.FlushSize {
+			if s.Tx.Due() || len(s.Reply.B) >= wire.FlushSize || s.Reply.Truncated && s.isForNode() {
 				s.group = s.group[:i]
 				return nil
 			}
