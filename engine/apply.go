@@ -126,6 +126,8 @@ func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 		e.applyPolicy(f)
 	case effect.PolicyDelete:
 		delete(e.policies, string(f.Key.Name)) // the lock naming is held
+	case effect.Script, effect.ScriptDelete:
+		e.Scripts.Apply(f)
 	default:
 		after, ok := e.applyState(o, f)
 		if !ok {

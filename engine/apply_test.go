@@ -94,6 +94,8 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 
 		effect.Policy:       all,
 		effect.PolicyDelete: all,
+		effect.Script:       all,
+		effect.ScriptDelete: all,
 
 		effect.Bucket: {object.TypeNone, object.TypeToken},
 		effect.Window: {object.TypeNone, object.TypeFixed},

@@ -7,16 +7,6 @@ import (
 
 // Bit 0 of a string is the highest bit of its first byte. Bits behind its end are 0.
 
-// singles holds every byte once, so that an effect that writes one byte needs no allocation.
-var singles = func() (all [256]byte) {
-	for i := range all {
-		all[i] = byte(i)
-	}
-	return all
-}()
-
-func single(b byte) []byte { return singles[b : int(b)+1 : int(b)+1] }
-
 // SetBit sets or clears a bit of a string, which it lengthens if necessary, and reports whether the
 // bit was set. A missing key is an empty string. The offset is below 8 * MaxString.
 func (tx *Tx) SetBit(k Key, offset int64, on bool) (was bool, err error) {
@@ -37,7 +27,7 @@ func (tx *Tx) SetBit(k Key, offset int64, on bool) (was bool, err error) {
 	if on {
 		b |= 0x80 >> (offset & 7)
 	}
-	tx.splice(k, o, at, single(b))
+	tx.splice(k, o, at, bitmap.Single(b))
 	return was, nil
 }
 
@@ -69,7 +59,7 @@ func (tx *Tx) MayStretch(k Key, length int64) error {
 func (tx *Tx) Stretch(k Key, length int64) error {
 	o, value, err := tx.stretchable(k, length)
 	if err == nil && (o == nil || int64(len(value)) < length) {
-		tx.splice(k, o, int(length)-1, single(0))
+		tx.splice(k, o, int(length)-1, bitmap.Single(0))
 	}
 	return err
 }

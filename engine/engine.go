@@ -7,8 +7,10 @@ import (
 
 	"rlserver/engine/denials"
 	"rlserver/engine/effect"
+	"rlserver/engine/lock"
 	"rlserver/engine/policy"
 	"rlserver/engine/rule"
+	"rlserver/engine/script"
 	"rlserver/internal/dict"
 )
 
@@ -51,6 +53,8 @@ type Engine struct {
 	shardBits int
 	databases int
 	journal   Journal
+	Scripts   *script.Table
+	held      atomic.Int64 // calls that hold shards for long, see Tx.Hold
 	// reading requires the lock of any shard, or naming; writing requires all of them and naming
 	policies policy.Table
 	shared   *policy.Shared // nil: there are only its own
@@ -96,6 +100,10 @@ func New(o Options) *Engine {
 	}
 	e.memory.add(e)
 	e.policies = make(policy.Table)
+	e.Scripts = script.NewTable(nil)
+	if j := o.Journal; j != nil {
+		e.Scripts = script.NewTable(func(now int64, b []byte) uint64 { return uint64(j.Append(now, b)) })
+	}
 	for i := range e.shards {
 		e.shards[i].init(e, i)
 		e.shards[i].position.Store(uint64(o.Origin))
@@ -207,67 +215,36 @@ const (
 	ErrNoIDs = Error("ERR ID goes with a sliding window: no other limiter knows its hits by name")
 )
 
-// lock takes the locks of a call. While it waits for one, it holds no other for longer than a short
-// call takes: a call that needs several shards, one of which is locked for long, must not block
-// other calls on the rest.
-func (tx *Tx) lock() {
+// lock takes the locks of a call, see lock.All. If a script holds a shard for long, it waits too,
+// or with patient false takes no lock and reports false.
+func (tx *Tx) lock(patient bool) (ok bool) {
 	if len(tx.locked) == 1 {
-		tx.locked[0].mu.Lock()
-		return
+		return tx.locked[0].mu.Take(patient)
 	}
-	var first *shard // the one that was waited for
-	for range lockRounds {
-		first = tx.lockRest(first)
-		if first == nil {
-			return
-		}
-		first.mu.Lock()
-	}
-	if first != nil {
-		first.mu.Unlock()
-	}
-	// in the order of their index, so that no two calls wait for each other
+	return lock.All(tx.locked, patient)
+}
+
+func (sh *shard) Mutex() *lock.Lock { return &sh.mu }
+
+// Hold unlocks the shards of a call that takes long, so that others are refused instead of waiting
+// for it. The call goes on as before. Resume is called before End.
+func (tx *Tx) Hold() {
+	tx.e.held.Add(1)
 	for _, sh := range tx.locked {
-		sh.mu.Lock()
+		sh.mu.Hold()
 	}
 }
 
-const (
-	lockRounds = 100 // attempts of lock before it keeps the locks that it has
-	lockTries  = 64  // attempts of tryLock, some 10 µs in all
-)
-
-// lockRest takes the locks of a call except the one that is held already (nil: none is). If one is
-// not free soon, it unlocks all and returns that one.
-func (tx *Tx) lockRest(held *shard) (missed *shard) {
-	for i, sh := range tx.locked {
-		if sh == held || sh.tryLock() {
-			continue
-		}
-		for _, other := range tx.locked[:i] {
-			if other != held {
-				other.mu.Unlock()
-			}
-		}
-		if held != nil {
-			held.mu.Unlock()
-		}
-		return sh
+// Resume ends Hold.
+func (tx *Tx) Resume() {
+	for _, sh := range tx.locked {
+		sh.mu.Resume()
 	}
-	return nil
+	tx.e.held.Add(-1)
 }
 
-// tryLock takes the lock if it is free now or in a few microseconds.
-func (sh *shard) tryLock() bool {
-	for range lockTries {
-		if sh.mu.TryLock() {
-			return true
-		}
-		for range 100 { // about as long as a short call; sleeping would take longer
-		}
-	}
-	return false
-}
+// Held reports whether any shard is held for long.
+func (e *Engine) Held() bool { return e.held.Load() > 0 }
 
 // AwaitCalls returns when all calls that hold locks now have ended. The caller holds none.
 func (e *Engine) AwaitCalls() {

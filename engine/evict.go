@@ -130,7 +130,7 @@ func (v *evictor) evictFrom(sh *shard, now int64) {
 	tx := v.tx
 	defer tx.endStep()
 	tx.locked = append(tx.locked, sh)
-	tx.begin(now, 0, true)
+	tx.begin(now, 0, true, true)
 	v.best, v.expired, v.enough, v.visited = nil, nil, false, 0
 	for buckets := 0; buckets < mostBuckets && !v.enough; buckets++ {
 		if !v.look(sh) {

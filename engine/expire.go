@@ -107,7 +107,7 @@ func (s *Sweeper) Rounds() float64 {
 func (s *Sweeper) Step(now int64) (deleted int) {
 	sh := &s.e.shards[s.shards%len(s.e.shards)]
 	s.tx.locked = append(s.tx.locked, sh)
-	s.tx.begin(now, s.db, true)
+	s.tx.begin(now, s.db, true, true)
 	defer s.tx.End()
 
 	s.look(sh)

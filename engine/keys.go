@@ -229,7 +229,7 @@ func (tx *Tx) scanShard(
 ) (next uint64, seen int) {
 	if len(tx.locked) == 0 {
 		tx.locked = append(tx.locked, sh)
-		tx.begin(now, db, false)
+		tx.begin(now, db, false, true)
 		defer tx.endStep()
 	}
 	keys := sh.dbs[db].keys

@@ -15,6 +15,7 @@ import (
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/rule"
+	"rlserver/engine/script"
 	"rlserver/internal/bitmap"
 	"rlserver/zset"
 )
@@ -296,6 +297,18 @@ var walkCalls = map[string]func(w *walk) string{
 	"SetBit": func(w *walk) string {
 		offset, on := w.Int64N(80), w.IntN(2) == 0
 		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.SetBit(k[0], offset, on)) })
+	},
+	"See": func(w *walk) string {
+		return w.write(w.any(1), func([]Key) []any {
+			name := fmt.Sprintf("%040d", w.IntN(20))
+			few := script.Limits{Evaled: 9, Bytes: 32 << 10}
+			_, position := w.e.Scripts.Add(w.now, name, "return "+name, w.IntN(4) == 0, few)
+			if w.IntN(30) == 0 {
+				position = w.e.Scripts.Flush(w.now)
+			}
+			w.tx.See(Position(position))
+			return nil
+		})
 	},
 	"Share": func(w *walk) string {
 		return w.read(w.some("s", 1), func(k []Key) []any { return answer(w.tx.Share(k[0])) })
@@ -637,6 +650,9 @@ var walkCalls = map[string]func(w *walk) string{
 func TestWalkCallsEveryMethod(t *testing.T) {
 	excluded := []string{
 		"Begin",
+		"BeginUnlessHeld",
+		"Hold",
+		"Resume",
 		"Join",
 		"BeginAll",
 		"Prefetch",

@@ -2,11 +2,11 @@ package engine
 
 import (
 	"runtime"
-	"sync"
 	"sync/atomic"
 
 	"rlserver/engine/denials"
 	"rlserver/engine/effect"
+	"rlserver/engine/lock"
 	"rlserver/engine/object"
 	"rlserver/internal/dict"
 )
@@ -18,7 +18,7 @@ const maxShards = 4096
 // shard is a part of the keyspace behind one lock. All databases live in every shard: a key's hash
 // does not depend on its database.
 type shard struct {
-	mu    sync.Mutex
+	mu    lock.Lock
 	e     *Engine
 	index int
 	now   int64 // the latest time that a call has passed: time never runs backward in a shard

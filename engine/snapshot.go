@@ -28,6 +28,7 @@ type Snapshot struct {
 	closed bool
 
 	policies []*Policy       // visited first
+	scripts  []effect.Effect // and then these
 	walks    []*spaceWalk    // those that are not finished
 	large    []*object.Large // objects from walks and changes, visited in parts
 	own      *object.Batch   // the objects that this Step visits
@@ -66,8 +67,10 @@ func (e *Engine) SnapshotAt(at int64, cut func()) *Snapshot {
 	if e.snapshot != nil {
 		panic("engine: a snapshot is begun while another one is being taken")
 	}
-	cut()
-	s := &Snapshot{e: e, at: cmp.Or(at, tx.now), own: new(object.Batch), policies: e.policies.Sorted()}
+	scripts := e.Scripts.Cut(cut)
+	s := &Snapshot{
+		e: e, at: cmp.Or(at, tx.now), own: new(object.Batch), policies: e.policies.Sorted(), scripts: scripts,
+	}
 	for i := range e.shards {
 		s.begin(&e.shards[i])
 	}
@@ -87,8 +90,9 @@ func (s *Snapshot) begin(sh *shard) {
 }
 
 // Step passes the next keys to visit, as effects that rebuild them in an empty engine, and reports
-// whether it must be called again. The policies come first, each by itself. Keys that had expired
-// at the time of the snapshot are omitted, and so are those evicted before the walk reaches them.
+// whether it must be called again. The policies and scripts come first, each by itself.
+// Keys that had expired at the time of the snapshot are omitted, and so are those evicted before
+// the walk reaches them.
 // Each call of visit is about one object, or a part of a large one: the parts come in order, but
 // with other objects between them. The effects are valid until visit returns and must not be
 // written to; only the names of their keys are set.
@@ -106,6 +110,10 @@ func (s *Snapshot) Step(visit func(effects []effect.Effect)) (more bool) {
 			s.own.End()
 		}
 		s.policies = nil
+	case len(s.scripts) > 0:
+		s.own.Put(s.scripts[0])
+		s.own.End()
+		s.scripts = s.scripts[1:]
 	case s.takeKept():
 	case len(s.large) > 0:
 		if !s.large[0].Part(s.own) {

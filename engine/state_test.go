@@ -67,8 +67,8 @@ func (r *recorder) replayed(o Options) *Engine {
 }
 
 // dump returns all that an engine holds, including expired keys that are not deleted yet: a line
-// for each policy, and for each database a line for each key, sorted, with its type, deadline and
-// content.
+// for each policy and script, and for each database a line for each key, sorted, with its type,
+// deadline and content.
 func dump(e *Engine) (lines []string) { return living(e, math.MinInt64) }
 
 // living is dump without expired keys.
@@ -76,6 +76,12 @@ func living(e *Engine, now int64) (lines []string) {
 	for _, p := range e.Policies() {
 		lines = append(lines, fmt.Sprintf("policy %q: %s", p.Name(), p.Definition()))
 	}
+	var scripts []string
+	for _, f := range e.Scripts.All() {
+		scripts = append(scripts, fmt.Sprintf("script %s %d: %s", f.Key.Name, f.Lo, f.Value))
+	}
+	slices.Sort(scripts)
+	lines = append(lines, scripts...)
 	for db := range e.databases {
 		keys := make(map[string]string)
 		for o := range objects(e, db) {

@@ -77,6 +77,23 @@ func (tx *Tx) DryRun(run func()) {
 // Begin locks the shards of the keys, for a call at now (Unix ms) on a database that exists.
 // A call that is not writing may change nothing, but expired keys that it meets are deleted.
 func (tx *Tx) Begin(now int64, db int, keys []Key, writing bool) {
+	tx.want(keys)
+	tx.begin(now, db, writing, true)
+}
+
+// BeginUnlessHeld is Begin, or BeginAll, but reports false if a script holds one of the shards for
+// long, see Hold. Then nothing has begun.
+func (tx *Tx) BeginUnlessHeld(now int64, db int, keys []Key, all, writing bool) (ok bool) {
+	if all {
+		tx.wantAll()
+	} else {
+		tx.want(keys)
+	}
+	return tx.begin(now, db, writing, false)
+}
+
+// want lists the shards of keys in the order of their index.
+func (tx *Tx) want(keys []Key) {
 	for i := range keys {
 		if sh := tx.e.shardOf(keys[i]); !slices.Contains(tx.locked, sh) {
 			tx.locked = append(tx.locked, sh)
@@ -85,7 +102,6 @@ func (tx *Tx) Begin(now int64, db int, keys []Key, writing bool) {
 	if len(tx.locked) > 1 {
 		slices.SortFunc(tx.locked, func(a, b *shard) int { return a.index - b.index })
 	}
-	tx.begin(now, db, writing)
 }
 
 // Join locks the shards of the keys of another call if all of them are free: waiting for a lock out
@@ -119,21 +135,30 @@ func (tx *Tx) Due() bool { return len(tx.notified) > 0 || tx.changed > manyChang
 
 // BeginAll is Begin for a call on the whole keyspace.
 func (tx *Tx) BeginAll(now int64, db int, writing bool) {
+	tx.wantAll()
+	tx.begin(now, db, writing, true)
+}
+
+func (tx *Tx) wantAll() {
 	for i := range tx.e.shards {
 		tx.locked = append(tx.locked, &tx.e.shards[i])
 	}
-	tx.begin(now, db, writing)
 }
 
 // begin takes the locks and sets the time to now, or to the latest time that any of the shards has
 // seen if that is later: callers read the clock before they hold the locks.
-func (tx *Tx) begin(now int64, db int, writing bool) {
+func (tx *Tx) begin(now int64, db int, writing, patient bool) (ok bool) {
 	tx.db, tx.writing, tx.changed = db, writing, 0
-	tx.lock()
+	if !tx.lock(patient) {
+		clear(tx.locked)
+		tx.locked = tx.locked[:0]
+		return false
+	}
 	for _, sh := range tx.locked {
 		now = max(now, sh.now)
 	}
 	tx.settle(now)
+	return true
 }
 
 // settle makes now the time of all locked shards.
@@ -197,6 +222,9 @@ func (tx *Tx) latest() Position {
 // endStep is End for one of the steps of a call: the End of the call returns the latest position
 // that any of them has seen.
 func (tx *Tx) endStep() { tx.seen = tx.End() }
+
+// See makes End return at least this position.
+func (tx *Tx) See(pos Position) { tx.seen = max(tx.seen, pos) }
 
 // SeeAll makes End return a position that covers all changes that the call may have seen without
 // locks.

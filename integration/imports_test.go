@@ -114,6 +114,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
 			"rlserver/resp/diagnostics", "rlserver/resp/commands/diagnose",
 			"rlserver/resp/executor", "rlserver/resp/pubsub", "rlserver/resp/commands/pubsub",
+			"rlserver/resp/commands/scripting", "rlserver/resp/lua",
 			"rlserver/resp/commands/hashes", "rlserver/resp/commands/keys",
 			"rlserver/resp/commands/limits", "rlserver/resp/commands/lists",
 			"rlserver/resp/commands/server", "rlserver/resp/commands/sets", "rlserver/resp/commands/str",
@@ -123,6 +124,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 		others: []string{"github.com/tidwall/redcon"},
 	},
 	"rlserver/internal/grammar": {},
+	"rlserver/engine/lock":      {},
+	"rlserver/engine/script":    {ours: []string{"rlserver/engine/effect"}},
 	"rlserver/resp/glob":        {ours: []string{"rlserver/engine"}},
 	"rlserver/resp/clientmem":   {},
 	"rlserver/resp/pubsub": {
@@ -159,10 +162,23 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/cluster/slot",
 			"rlserver/engine", "rlserver/engine/limit", "rlserver/engine/object",
 			"rlserver/engine/rule",
-			"rlserver/resp/config", "rlserver/resp/diagnostics", "rlserver/resp/glob", "rlserver/resp/pubsub",
+			"rlserver/resp/config", "rlserver/resp/diagnostics", "rlserver/resp/glob", "rlserver/resp/lua",
+			"rlserver/resp/pubsub",
 			"rlserver/internal/grammar",
 			"rlserver/resp/wire", "rlserver/internal/stats", "rlserver/internal/storage",
 		},
+	},
+	"rlserver/resp/lua": {
+		others: []string{
+			"github.com/yuin/gopher-lua", "github.com/yuin/gopher-lua/ast", "github.com/yuin/gopher-lua/parse",
+		},
+	},
+	"rlserver/resp/commands/scripting": {
+		ours: []string{
+			"rlserver/engine", "rlserver/engine/script", "rlserver/internal/acl", "rlserver/resp/command",
+			"rlserver/resp/executor", "rlserver/resp/lua", "rlserver/resp/wire",
+		},
+		others: []string{"github.com/yuin/gopher-lua"},
 	},
 	"rlserver/resp/command/commandtest": {
 		ours: []string{
@@ -295,6 +311,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/engine": {
 		ours: []string{
+			"rlserver/engine/lock", "rlserver/engine/script",
 			"rlserver/engine/denials", "rlserver/engine/effect", "rlserver/engine/eviction",
 			"rlserver/engine/limit",
 			"rlserver/engine/object", "rlserver/engine/policy", "rlserver/engine/rule",

@@ -137,6 +137,9 @@ func callsOfAllKinds() [][]effect.Effect {
 				Count:    limit.Count{Start: testEpoch - 1000, Length: hour, Used: 3},
 				ExpireAt: testEpoch + hour - 1000,
 			},
+			{Kind: effect.Script, Key: key("a"), Value: []byte("x")},
+			{Kind: effect.ScriptDelete, Key: key("a")},
+			{Kind: effect.Script, Key: key("b"), Value: []byte("\n"), Lo: 1},
 		},
 		{text(2, "last", "word")},
 	}

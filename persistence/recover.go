@@ -231,7 +231,7 @@ func (f *files) covers(from, to uint64) bool {
 	return err == nil && len(segments) > 0 && segments[len(segments)-1]+1 >= to
 }
 
-// forget removes all keys and policies from the engine.
+// forget removes all keys, policies and scripts from the engine.
 func (r *recovery) forget() {
 	flush := make([]effect.Effect, r.e.Databases())
 	for db := range flush {
@@ -240,6 +240,7 @@ func (r *recovery) forget() {
 	for _, p := range r.e.Policies() {
 		flush = append(flush, effect.Effect{Kind: effect.PolicyDelete, Key: engine.Key{Name: []byte(p.Name())}})
 	}
+	flush = append(flush, effect.Effect{Kind: effect.ScriptDelete})
 	if err := r.e.Apply(0, flush); err != nil {
 		panic(err) // impossible: these effects apply to any engine
 	}

@@ -15,7 +15,7 @@ func (s *session) isPaused(c *command.Command) bool {
 		return false // as in Redis
 	}
 	has, _ := s.transaction.flags(c)
-	return p.all || has&command.Write != 0
+	return p.all || has&command.Write != 0 || has&command.AnyKeys != 0 && has&command.Readonly == 0
 }
 
 // pause is what CLIENT PAUSE has set.

@@ -194,7 +194,7 @@ func TestClientListShowsRefusedCommands(t *testing.T) {
 	for _, step := range []struct{ call, shown string }{
 		{"GET", "get"}, {"NOPE x", "NULL"}, {"CLIENT NOPE", "NULL"}, {"GET k", "get"}, {"MULTI", "multi"},
 		{"GET", "get"},
-		{"CLIENT GETNAME a", "client|getname"}, {"CLIENT", "client"}, {"EVAL x 0", "NULL"},
+		{"CLIENT GETNAME a", "client|getname"}, {"CLIENT", "client"}, {"FCALL x 0", "NULL"},
 	} {
 		ts.advance(5000)
 		c.do(step.call)

@@ -53,7 +53,11 @@ func (s *session) begin(p command.Prepared, now int64) error {
 	}
 	switch {
 	case p.WantsAll():
-		s.Tx.BeginAll(now, s.DB, p.Command.Flags&command.Write != 0)
+		if !s.Tx.BeginUnlessHeld(now, s.DB, nil, true, p.Command.Flags&command.Write != 0) {
+			return command.ErrBusy
+		}
+	case p.Command.Flags&command.Stepwise != 0 && s.Env.Engine.Held():
+		return command.ErrBusy // it would wait, and keep what it holds
 	case len(p.Command.Keys) > 0:
 		// CLIENT REPLY drops the reply of one call: in a group there are several
 		if p.Command.JoinsOthers() && isSmall(p.Words) && s.replyMode == replyOn {
@@ -62,7 +66,10 @@ func (s *session) begin(p command.Prepared, now int64) error {
 		if len(p.Words) > command.LongWork {
 			s.TakesLong()
 		}
-		if s.lock(now); s.GivenUp() {
+		if !s.lock(now) {
+			return command.ErrBusy
+		}
+		if s.GivenUp() {
 			s.Tx.End()
 			s.away.node.refused = true
 			return errNotHere
@@ -102,10 +109,12 @@ func (s *session) extendGroup() {
 }
 
 // lock locks the keys of the first call, and of as many others as possible without waiting. It
-// drops the rest from the group.
-func (s *session) lock(now int64) {
+// drops the rest from the group. It reports false if a script that takes too long uses these keys.
+func (s *session) lock(now int64) (ok bool) {
 	first := &s.group[0]
-	s.Tx.Begin(now, s.DB, s.Hasher.Keys[:first.Keys], first.Command.Flags&command.Write != 0)
+	if !s.Tx.BeginUnlessHeld(now, s.DB, s.Hasher.Keys[:first.Keys], false, first.Command.Flags&command.Write != 0) {
+		return false
+	}
 	calls, keys := 1, first.Keys
 	for calls < len(s.group) && s.Tx.Join(s.Hasher.Keys[keys:keys+s.group[calls].Keys]) {
 		keys += s.group[calls].Keys
@@ -113,6 +122,7 @@ func (s *session) lock(now int64) {
 	}
 	s.group = s.group[:calls]
 	s.Tx.Prefetch(s.Hasher.Keys[:keys])
+	return true
 }
 
 // runGroup runs the calls whose locks are held, up to the first that has to wait. It returns the

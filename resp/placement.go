@@ -72,8 +72,8 @@ func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
 		if p.Command == execCommand && s.transaction.open && !s.transaction.broken {
 			return s.enterTransaction()
 		}
-		if p.WantsAll() ||
-			p.Command.Flags&(command.Write|command.Readonly) != 0 && p.Command.Flags&command.OwnLocks == 0 {
+		if p.WantsAll() || p.Command.Flags&(command.Write|command.Readonly) != 0 &&
+			p.Command.Flags&(command.OwnLocks|command.AnyKeys) == 0 {
 			return clustering.ErrWholeKeyspace
 		}
 		return nil

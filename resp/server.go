@@ -22,6 +22,7 @@ import (
 	"rlserver/resp/diagnostics"
 	"rlserver/resp/executor"
 	"rlserver/resp/forward"
+	"rlserver/resp/lua"
 	"rlserver/resp/pubsub"
 	"rlserver/resp/waitqueue"
 )
@@ -139,6 +140,7 @@ func NewServer(o Options) *Server {
 	s.Waiting, s.RetryWaiting = &s.queues, s.PoliciesChanged
 	s.Env.Figures, s.ResetFigures, s.FreeMemory = s.Figures, s.resetFigures, s.freeMemory
 	s.ChangeSettings, s.Keyspaces = s.changeSettings, s.keyspaces
+	s.Scripts = lua.NewScripts()
 	s.executor = executor.New(&s.Env)
 	s.initUsers()
 	o.Clock.OnStep(s.queues.RetryAll)

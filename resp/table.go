@@ -10,6 +10,7 @@ import (
 	_ "rlserver/resp/commands/limits"
 	_ "rlserver/resp/commands/lists"
 	_ "rlserver/resp/commands/pubsub"
+	_ "rlserver/resp/commands/scripting"
 	_ "rlserver/resp/commands/server"
 	_ "rlserver/resp/commands/sets"
 	_ "rlserver/resp/commands/str"

@@ -163,7 +163,9 @@ func exec(c *command.Call) error {
 		c.Reply.NullArray()
 		return t.refusal
 	}
-	s.beginAll(&t)
+	if !s.beginAll(&t) { // keys stay watched: to unwatch them would wait for the script
+		return command.ErrBusy
+	}
 	if s.GivenUp() { // while it waited for the locks
 		s.Tx.Unwatch(&s.watching)
 		s.away.node.refused = true
@@ -180,21 +182,24 @@ func exec(c *command.Call) error {
 	return nil
 }
 
-// beginAll locks the keys of the queued commands and the watched keys.
-func (s *session) beginAll(t *transaction) {
+// beginAll locks the keys of the queued commands and the watched keys. It reports false if a script
+// that takes too long uses one of them.
+func (s *session) beginAll(t *transaction) (ok bool) {
 	s.Hasher.Reset()
 	for i := range t.calls {
 		s.Hasher.Add(&t.calls[i])
 	}
 	if t.has&(command.WholeKeyspace|command.Stepwise) != 0 {
-		s.Tx.BeginAll(s.Env.Clock(), s.DB, t.has&command.Write != 0)
-		return
+		return s.Tx.BeginUnlessHeld(s.Env.Clock(), s.DB, nil, true, t.has&command.Write != 0)
 	}
 	own := len(s.Hasher.Keys)
 	s.Hasher.Keys = s.watching.Keys(s.Hasher.Keys)
-	s.Tx.Begin(s.Env.Clock(), s.DB, s.Hasher.Keys, t.has&command.Write != 0)
+	if !s.Tx.BeginUnlessHeld(s.Env.Clock(), s.DB, s.Hasher.Keys, false, t.has&command.Write != 0) {
+		return false
+	}
 	s.Hasher.Keys = s.Hasher.Keys[:own]
 	s.Tx.Prefetch(s.Hasher.Keys)
+	return true
 }
 
 // discard handles DISCARD.

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/resp/command"
 	"rlserver/resp/config"
 )
 
@@ -16,28 +15,25 @@ import (
 func TestScriptErrorsDoNotCauseRetries(t *testing.T) {
 	c := startServer(t, config.Defaults{}).dial()
 	for _, line := range []string{
-		"EVAL return 0", "EVAL x", "eval", "EVALSHA 0123456789012345678901234567890123456789 1 k", "EVAL_RO x 0",
-		"evalsha_ro x 0", "FCALL f 0", "FCALL_RO f 0",
-		"SCRIPT LOAD x", "SCRIPT load", "SCRIPT DEBUG YES", "FUNCTION LOAD x",
+		"FCALL f 0", "FCALL_RO f 0", "FUNCTION LOAD x",
 	} {
 		got := c.do(line)
-		assert.True(t, strings.HasPrefix(got, "-ERR this server runs no Lua scripts"), "%s: %s", line, got)
+		assert.True(t, strings.HasPrefix(got, "-ERR this server has no functions"), "%s: %s", line, got)
 		assert.Contains(t, got, "RL.SLIDE")
 		assert.NotContains(t, strings.ToUpper(got), "NOSCRIPT")
 		assert.NotContains(t, strings.ToLower(got), "unknown command")
 	}
 	c.check([]answer{
 		{"MULTI", "+OK"},
-		{"EVAL x 0", "-" + string(command.ErrNoScripts)},
+		{"FCALL x 0", c.do("FCALL x 0")},
 		{"EXEC", "-EXECABORT Transaction discarded because of previous errors."},
 		{"EVALX x 0", "-ERR unknown command 'EVALX', with args beginning with: 'x' '0' "},
 		{"SCRIPT NOPE", "-ERR unknown subcommand 'NOPE'. Try SCRIPT HELP."},
-		{"COMMAND INFO eval evalsha fcall script|load function|load", "*5 $-1 $-1 $-1 $-1 $-1"},
-		{"COMMAND LIST FILTERBY PATTERN *eval*", "*0"},
+		{"COMMAND INFO fcall script|debug function|load", "*3 $-1 $-1 $-1"},
 		{"COMMAND LIST FILTERBY PATTERN fcall*", "*0"},
 		{
 			"COMMAND LIST FILTERBY PATTERN script|*",
-			"*4 $13 script|exists $12 script|flush $11 script|help $11 script|kill",
+			"*5 $13 script|exists $12 script|flush $11 script|help $11 script|kill $11 script|load",
 		},
 	})
 }

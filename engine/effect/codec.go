@@ -61,6 +61,9 @@ var kindFields = [...]Fields{
 	Counter: known | HasCounter | HasExpireAt,
 	ZSet:    known | HasValue,
 	Insert:  known | HasField | HasValue | HasLo | HasHi,
+
+	Script:       known | HasValue | HasLo,
+	ScriptDelete: known,
 }
 
 // Fields returns the fields of a kind; none for an unknown one.

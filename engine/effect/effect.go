@@ -69,7 +69,12 @@ const (
 	// A type without ranks uses Hi-Lo, their number.
 	Insert Kind = 24
 
-	nextKind = Insert + 1 // one more than the last
+	// Script has Value and Lo: the script of this text, whose SHA-1 is Key, can be run by its name.
+	// Lo is 1 if SCRIPT LOAD has added it.
+	Script       Kind = 25
+	ScriptDelete Kind = 26 // Key: there is no script of this name; an empty one: there are none
+
+	nextKind = ScriptDelete + 1 // one more than the last
 )
 
 var names = [nextKind]string{
@@ -80,6 +85,7 @@ var names = [nextKind]string{
 	Rename: "rename", Copy: "copy", Move: "move", Flush: "flush", Swap: "swap",
 	Policy: "policy", PolicyDelete: "policy-delete",
 	Bucket: "bucket", Window: "window", Counter: "counter", ZSet: "zset", Insert: "insert",
+	Script: "script", ScriptDelete: "script-delete",
 }
 
 // String returns the kind's name.
@@ -90,9 +96,10 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// ChangesKey reports whether the effect changes its Key, rather than whole databases or policies.
+// ChangesKey reports whether the effect changes its Key, rather than whole databases, policies or
+// scripts.
 func (k Kind) ChangesKey() bool {
-	return k != Flush && k != Swap && k != Policy && k != PolicyDelete
+	return k != Flush && k != Swap && k != Policy && k != PolicyDelete && k != Script && k != ScriptDelete
 }
 
 // HasTo reports whether the effect uses a second key, To.

@@ -13,7 +13,8 @@ func Fits(f *effect.Effect, o Object) bool {
 	switch f.Kind {
 	case effect.ZSet:
 		return f.Set.Len() > 0
-	case effect.String, effect.Flush, effect.Swap, effect.PolicyDelete:
+	case effect.String, effect.Flush, effect.Swap, effect.PolicyDelete, effect.Script,
+		effect.ScriptDelete:
 		return true
 	case effect.Delete, effect.Expire, effect.Rename, effect.Copy, effect.Move:
 		return o != nil

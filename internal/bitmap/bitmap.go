@@ -6,6 +6,17 @@ import (
 	"math/bits"
 )
 
+// singles holds every byte once, so that to write one byte needs no allocation.
+var singles = func() (all [256]byte) {
+	for i := range all {
+		all[i] = byte(i)
+	}
+	return all
+}()
+
+// Single returns a string of one byte, which must not be changed.
+func Single(b byte) []byte { return singles[b : int(b)+1 : int(b)+1] }
+
 // Bit reports whether a bit of a string is set. The offset is not negative.
 func Bit(value []byte, offset int64) bool {
 	at := offset >> 3

@@ -19,6 +19,7 @@ import (
 	"rlserver/internal/storage"
 	"rlserver/resp/config"
 	"rlserver/resp/diagnostics"
+	"rlserver/resp/lua"
 	"rlserver/resp/pubsub"
 	"rlserver/resp/wire"
 )
@@ -48,6 +49,7 @@ type Call struct {
 
 	Random *rand.Rand
 
+	All        bool // the call needs the locks of all shards because of a setting
 	Changed    bool // the handler has changed keys
 	CountsOnce bool // set by a handler whose declaration cannot tell, see Command.CountsOnce
 
@@ -191,6 +193,10 @@ type Env struct {
 	ReloadPolicies func() error      // nil: there is no policy file
 	RetryWaiting   func()            // called without locks after policies have changed
 
+	Scripts *lua.Scripts // those that run, on all partitions
+	// Executor runs the calls of scripts: an *executor.Executor, whose package imports this one.
+	Executor any
+
 	Figures      func() Figures     // takes no lock that a call holds for long
 	ResetFigures func()             // makes the counters of Figures and Stats count from zero
 	HTTP         func() HTTPFigures // nil: there is no HTTP port
@@ -281,15 +287,16 @@ func (h *Hasher) addSpec(spec *KeySpec, words [][]byte) {
 type Prepared struct {
 	Command *Command
 	Words   [][]byte
-	Name    int // number of words in the command's name: 1, or 2 with a subcommand
-	Keys    int // number of its keys in the Hasher
-	Size    int // bytes of the call in the pipeline, 0 for the first
-	DB      int // the database after EXEC has run it
+	Name    int  // number of words in the command's name: 1, or 2 with a subcommand
+	Keys    int  // number of its keys in the Hasher
+	Size    int  // bytes of the call in the pipeline, 0 for the first
+	DB      int  // the database after EXEC has run it
+	All     bool // it needs the locks of all shards because of a setting, see Command.AnyKeys
 }
 
 // WantsAll reports whether a call needs the locks of all shards.
 func (p *Prepared) WantsAll() bool {
-	return p.Command.Flags&WholeKeyspace != 0 || p.Command.Reaches != nil && p.Command.Reaches(p.Words)
+	return p.All || p.Command.Flags&WholeKeyspace != 0 || p.Command.Reaches != nil && p.Command.Reaches(p.Words)
 }
 
 // Help handles HELP of every command that has subcommands, from their declarations.

@@ -77,7 +77,7 @@ const (
 	SkipSlowlog                   // not in the slow log
 	NoAsyncLoading
 	AllowBusy       // runs while a script runs for too long
-	noMandatoryKeys // may be called without keys
+	NoMandatoryKeys // may be called without keys
 	Blocking        // may block the connection
 	MovableKeys     // keys cannot be found by first, last and step alone
 	WholeKeyspace   // not reported: locks every shard
@@ -87,6 +87,7 @@ const (
 	PubSub          // about channels
 	WhileSubscribed // not reported: runs while a client with RESP2 has subscribed to something
 	OwnLocks        // not reported: takes locks itself, or is slow: cannot run in a transaction
+	AnyKeys         // not reported: runs scripts, which with lua-undeclared-keys may use any key
 )
 
 var flagNames = []struct {
@@ -99,7 +100,7 @@ var flagNames = []struct {
 		"loading",
 	}, {Stale, "stale"}, {SkipMonitor, "skip_monitor"}, {SkipSlowlog, "skip_slowlog"}, {Fast, "fast"},
 	{NoAuth, "no_auth"},
-	{noMandatoryKeys, "no_mandatory_keys"}, {NoAsyncLoading, "no_async_loading"}, {NoMulti, "no_multi"},
+	{NoMandatoryKeys, "no_mandatory_keys"}, {NoAsyncLoading, "no_async_loading"}, {NoMulti, "no_multi"},
 	{Blocking, "blocking"}, {MovableKeys, "movablekeys"}, {AllowBusy, "allow_busy"}, {PubSub, "pubsub"},
 }
 

@@ -457,7 +457,8 @@ func (c *Command) accessCategories() (names []string) {
 		name string
 	}{{Write, "write"}, {Readonly, "read"}, {Admin, "admin"}, {Admin, "dangerous"}, {Fast, "fast"},
 		{Blocking, "blocking"}, {PubSub, "pubsub"}} {
-		if c.Flags&implied.flag != 0 {
+		// scripts are in no category of reads, as in Redis
+		if c.Flags&implied.flag != 0 && (implied.flag != Readonly || c.Flags&AnyKeys == 0) {
 			names = append(names, implied.name)
 		}
 	}

@@ -52,10 +52,13 @@ const (
 		"nothing. `pubsub-max-subscriptions-per-client`, `pubsub-max-subscriptions` and `pubsub-max-patterns` limit\n" +
 		"the subscriptions.\n"
 	scriptingText = "" +
-		"The server runs no scripts: EVAL, EVALSHA, EVAL_RO, EVALSHA_RO, FCALL, FCALL_RO, SCRIPT LOAD and\n" +
-		"FUNCTION LOAD return an error that names the commands to use instead. These commands exist for " +
-		"clients that\n" +
-		"call them at the start.\n"
+		"Scripts are in Lua 5.1, and run as in Redis: docs/COMPATIBILITY.md lists the differences. A script runs\n" +
+		"under the locks of the keys that its call declares, as one step for others, and each redis.call has the\n" +
+		"permissions of its user. It may not take more memory than `lua-memory-limit`; after `lua-time-limit`\n" +
+		"other calls on its keys get BUSY, and SCRIPT KILL ends it if it has changed nothing. Scripts are\n" +
+		"logged and replicated: EVALSHA works after a restart, and on a node of a cluster that begins to lead. The\n" +
+		"500 scripts of EVAL that were used last are kept, and those of SCRIPT LOAD, up to `lua-cache-limit`. There\n" +
+		"are no functions: FCALL, FCALL_RO and FUNCTION LOAD return an error that says so.\n"
 )
 
 // manual has the sections of docs/COMMANDS.md. A section without a group consists of a text.

@@ -6,12 +6,11 @@ import (
 	"rlserver/engine"
 )
 
-// ErrNoScripts refuses calls that need Lua. Some clients retry a script endlessly if the error
-// begins with ERR unknown command or contains NOSCRIPT; this one does neither.
-const ErrNoScripts = engine.Error("ERR this server runs no Lua scripts and no functions: use its own commands, " +
-	"which are atomic, such as RL.SLIDE, RL.TOKEN, RL.FIXED, RL.LEASE or RL.ALL; COMMAND LIST names them all")
-
 const (
+	errNoFunctions = engine.Error("ERR this server has no functions: EVAL and EVALSHA run scripts, and RL.SLIDE, " +
+		"RL.TOKEN, RL.FIXED, RL.LEASE and RL.ALL limit without one")
+	errNoDebugger = engine.Error("ERR this server has no debugger of scripts: redis.log writes to the log")
+
 	errFixedSlots = engine.Error("ERR slots are not assigned by hand: they are divided into groups when a cluster is " +
 		"formed, and its nodes share these among themselves. CLUSTER MEET and CLUSTER FORGET add and remove nodes, " +
 		"CLUSTER FAILOVER has other nodes lead the slots of this one")
@@ -29,9 +28,8 @@ const (
 // names, if they say what to use instead. They are not in the command table, so that COMMAND does
 // not list them.
 var unsupported = map[string]error{
-	"eval": ErrNoScripts, "eval_ro": ErrNoScripts, "evalsha": ErrNoScripts, "evalsha_ro": ErrNoScripts,
-	"fcall": ErrNoScripts, "fcall_ro": ErrNoScripts,
-	"script|load": ErrNoScripts, "script|debug": ErrNoScripts, "function|load": ErrNoScripts,
+	"fcall": errNoFunctions, "fcall_ro": errNoFunctions, "function|load": errNoFunctions,
+	"script|debug": errNoDebugger,
 
 	"cluster|addslots": errFixedSlots, "cluster|addslotsrange": errFixedSlots, "cluster|delslots": errFixedSlots,
 	"cluster|delslotsrange": errFixedSlots, "cluster|flushslots": errFixedSlots, "cluster|setslot": errFixedSlots,

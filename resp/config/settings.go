@@ -150,6 +150,12 @@ type Settings struct {
 
 	PubSub PubSubLimits
 
+	// Scripts.
+	ScriptTime     atomic.Int64 // ms until calls on the keys of a script are refused; 0: never
+	ScriptMemory   atomic.Int64 // bytes that a script may hold
+	ScriptCache    atomic.Int64 // bytes of all compiled scripts
+	ScriptsTakeAll atomic.Int64 // 0 or 1: scripts hold all keys
+
 	// The slow log and latencies.
 	SlowlogSlowerThan  atomic.Int64 // µs; below 0: there is no slow log
 	SlowlogMaxLen      atomic.Int64
@@ -188,6 +194,9 @@ func NewSettings(d Defaults) *Settings {
 	s.memoryPolicy.Store(position(eviction.Policies, d.MemoryPolicy))
 	s.MemorySamples.Store(engine.DefaultSamples)
 	s.PubSub.init()
+	s.ScriptTime.Store(defaultScriptTime)
+	s.ScriptMemory.Store(defaultScriptMemory)
+	s.ScriptCache.Store(defaultScriptCache)
 	s.SlowlogSlowerThan.Store(defaultSlowerThan)
 	s.SlowlogMaxLen.Store(defaultSlowlogLen)
 	s.LatencyTracking.Store(1)

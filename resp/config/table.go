@@ -252,6 +252,24 @@ var Parameters = []Parameter{
 			server continues only in memory (continue). refuse by default.`,
 		Value: choice(failurePolicies, func(s *Settings) *atomic.Int64 { return &s.onDiskFailure })},
 
+	{Name: "lua-time-limit", Alias: "busy-reply-threshold", Group: groupService, Form: "MILLISECONDS", Default: "5000",
+		Help: `After this time, other calls on the keys of a script get BUSY instead of waiting for it, and
+			SCRIPT KILL can end it. 5000 (5 s) by default. 0: never.`,
+		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.ScriptTime })},
+	{Name: "lua-memory-limit", Group: groupService, Form: "SIZE", Default: "64mb", Example: "64mb",
+		Help: `How much memory the values of a script may take, 64mb by default; all running scripts together
+			may take 4 times that. A script that needs more is ended with an error.`,
+		Value: memory(1<<20, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.ScriptMemory })},
+	{Name: "lua-cache-limit", Group: groupService, Form: "SIZE", Default: "64mb", Example: "64mb",
+		Help: `How much memory the scripts that EVALSHA can run may take, 64mb by default. Beyond it those that
+			were not used for the longest time are dropped, those of SCRIPT LOAD last; EVALSHA then replies with
+			NOSCRIPT.`,
+		Value: memory(1<<20, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.ScriptCache })},
+	{Name: "lua-undeclared-keys", Group: groupService, Form: "yes|no", Default: "no",
+		Help: `Whether scripts may use keys that their call does not declare. Then each script waits for all
+			others, and all other calls wait for it. no by default. It has no effect in a cluster.`,
+		Value: boolean(func(s *Settings) *atomic.Int64 { return &s.ScriptsTakeAll })},
+
 	{Name: "slowlog-log-slower-than", Group: groupDiagnostics, Form: "MICROSECONDS", Default: "10000",
 		Help: `Calls that take at least this long are kept for SLOWLOG GET, 10000 (10 ms) by default. 0: all.
 			-1: none.`,

@@ -18,7 +18,11 @@ type Executor struct {
 }
 
 // New returns an executor for the calls of a server, whose environment may be completed later.
-func New(env *command.Env) *Executor { return &Executor{env: env} }
+func New(env *command.Env) *Executor {
+	x := &Executor{env: env}
+	env.Executor = x
+	return x
+}
 
 // SetLoading sets whether the data is being loaded: calls then get LOADING.
 func (x *Executor) SetLoading(yes bool) {
@@ -51,6 +55,9 @@ func (x *Executor) Unavailable(has, lacks command.Flags) error {
 func (x *Executor) Resolve(words [][]byte, last *command.Command) (p command.Prepared, err error) {
 	p.Words = words
 	p.Command, p.Name, err = command.Resolve(words, last, x.env.Settings.MaxKey.Load())
+	if err == nil && p.Command.Flags&command.AnyKeys != 0 {
+		p.All = x.env.Mode != "cluster" && x.env.Settings.ScriptsTakeAll.Load() != 0
+	}
 	return p, err
 }
 

@@ -126,6 +126,12 @@ func (r *Runner) reportExecuted() {
 	r.executed = nil
 }
 
+// Show shows calls that have run, each in its database, to the monitors.
+func (r *Runner) Show(calls []command.Prepared) {
+	r.executed = calls
+	r.reportExecuted()
+}
+
 // showCall makes the line of a call for the monitors, unless an operator's, as in Redis. Many lines
 // are sent in pieces.
 func (r *Runner) showCall(p *command.Prepared, db int, monitors []Monitor) {

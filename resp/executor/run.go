@@ -89,7 +89,7 @@ func (r *Runner) Run(p *command.Prepared, keys []engine.Key) (waits bool) {
 func Run(c *command.Call, p *command.Prepared, keys []engine.Key) (waits bool) {
 	mark, postponed, before := len(c.Reply.B), len(c.Postponed), c.Tx.Applied()
 	c.Command, c.Words, c.Args, c.Keys = p.Command, p.Words, command.Args{List: p.Words[p.Name:], Keys: keys}, keys
-	c.CountsOnce = false
+	c.CountsOnce, c.All = false, p.All
 	defer func() {
 		c.Changed = c.Tx.Applied() != before
 		if fault := recover(); fault != nil {

@@ -198,6 +198,45 @@ func (r *Reply) Verbatim(text string) {
 	r.B = append(r.B, '\r', '\n')
 }
 
+// Boolean appends true or false, in RESP2 as 1 or 0.
+func (r *Reply) Boolean(yes bool) {
+	switch {
+	case !r.RESP3:
+		r.Flag(yes)
+	case yes:
+		r.B = append(r.B, "#t\r\n"...)
+	default:
+		r.B = append(r.B, "#f\r\n"...)
+	}
+}
+
+// BigNumber appends a number of any size, in RESP2 as a bulk string.
+func (r *Reply) BigNumber(digits string) {
+	if !r.RESP3 {
+		r.BulkString(digits)
+		return
+	}
+	r.B = append(r.B, '(')
+	r.B = append(r.B, digits...)
+	r.B = append(r.B, '\r', '\n')
+}
+
+// VerbatimAs appends text with a format of three letters, in RESP2 as a bulk string.
+func (r *Reply) VerbatimAs(format, text string) {
+	if !r.RESP3 {
+		r.BulkString(text)
+		return
+	}
+	if r.full(len(text)) {
+		return
+	}
+	r.header('=', int64(len(text)+4))
+	r.B = append(r.B, format...)
+	r.B = append(r.B, ':')
+	r.B = append(r.B, text...)
+	r.B = append(r.B, '\r', '\n')
+}
+
 // Array begins an array. The caller appends its n elements.
 func (r *Reply) Array(n int) { r.header('*', int64(n)) }
 

@@ -207,8 +207,16 @@ func writeMemory(r *report) {
 	r.field("mem_clients_normal", clients)
 	r.field("mem_clients_preauth", r.figures.UnauthenticatedMemory)
 	r.field("mem_allocator", runtime.Version())
-	r.zero("used_memory_lua", "used_memory_scripts", "number_of_cached_scripts", "active_defrag_running",
-		"lazyfree_pending_objects")
+	scripts, bytes, dropped := 0, int64(0), int64(0)
+	for _, e := range r.env.Engine.Memory().Engines() {
+		n, b, d := e.Scripts.Size()
+		scripts, bytes, dropped = scripts+n, bytes+b, dropped+d
+	}
+	r.field("used_memory_scripts", bytes)
+	r.field("number_of_cached_scripts", scripts)
+	r.field("evicted_scripts", dropped)
+	r.field("used_memory_vm_eval", r.env.Scripts.Memory())
+	r.zero("used_memory_lua", "active_defrag_running", "lazyfree_pending_objects")
 }
 
 // residentMemory returns the resident set size of the process in bytes. ok is false without a Linux

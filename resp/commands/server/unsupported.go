@@ -18,28 +18,6 @@ func init() {
 					Since: "7.0.0", Complexity: "O(1)",
 					Summary: "Show helpful text about the different subcommands", Run: command.Help},
 			}},
-		&command.Command{Name: "script", Arity: -2, Group: "scripting", Since: "2.6.0",
-			Complexity: "Depends on subcommand.", Summary: "A container for Lua scripts management commands",
-			Subs: []*command.Command{
-				{Name: "exists", Arity: -3, Flags: command.NoScript, Group: "scripting", Since: "2.6.0",
-					Complexity: "O(N) with N being the number of scripts to check (so checking a single script is " +
-						"an O(1) operation).",
-					Tips:   "request_policy:all_shards response_policy:agg_logical_and",
-					Syntax: "sha1 [sha1 ...]", Summary: "Check existence of scripts in the script cache.",
-					Run: scriptExists},
-				{Name: "flush", Arity: -2, Flags: command.NoScript, Group: "scripting", Since: "2.6.0",
-					Complexity: "O(N) with N being the number of scripts in cache",
-					Tips:       "request_policy:all_nodes response_policy:all_succeeded",
-					Syntax:     "[ASYNC | SYNC]", Summary: "Remove all the scripts from the script cache.",
-					Run: scriptFlush},
-				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "scripting",
-					Since: "5.0.0", Complexity: "O(1)",
-					Summary: "Show helpful text about the different subcommands", Run: command.Help},
-				{Name: "kill", Arity: 2, Flags: command.NoScript | command.AllowBusy, Group: "scripting",
-					Since: "2.6.0", Complexity: "O(1)",
-					Tips:    "request_policy:all_shards response_policy:one_succeeded",
-					Summary: "Kill the script currently in execution.", Run: scriptKill},
-			}},
 		&command.Command{Name: "module", Arity: -2, Group: "server", Since: "4.0.0",
 			Complexity: "Depends on subcommand.", Summary: "A container for module commands",
 			Subs: []*command.Command{
@@ -66,8 +44,6 @@ func init() {
 
 const (
 	errFunctionFlush = engine.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
-	errScriptFlush   = engine.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
-	errNotBusy       = engine.Error("NOTBUSY No scripts in execution right now.")
 )
 
 // functionFlush handles FUNCTION FLUSH [ASYNC | SYNC].
@@ -78,9 +54,6 @@ func functionFlush(c *command.Call) error {
 	return flushNothing(c, errFunctionFlush)
 }
 
-// scriptFlush handles SCRIPT FLUSH [ASYNC | SYNC].
-func scriptFlush(c *command.Call) error { return flushNothing(c, errScriptFlush) }
-
 // flushNothing replies OK: clients flush at their start, and there are no scripts or functions.
 func flushNothing(c *command.Call, wrongOption engine.Error) error {
 	if c.Args.More() && (c.Args.Left() > 1 || !c.Args.Word("ASYNC") && !c.Args.Word("SYNC")) {
@@ -89,18 +62,6 @@ func flushNothing(c *command.Call, wrongOption engine.Error) error {
 	c.Reply.OK()
 	return nil
 }
-
-// scriptExists handles SCRIPT EXISTS sha1 [sha1 ...].
-func scriptExists(c *command.Call) error {
-	c.Reply.Array(c.Args.Left())
-	for c.Args.More() {
-		c.Args.Next()
-		c.Reply.Flag(false)
-	}
-	return nil
-}
-
-func scriptKill(*command.Call) error { return errNotBusy }
 
 const (
 	errWaitTimeout  = engine.Error("ERR timeout is not an integer or out of range")

@@ -1,0 +1,75 @@
+package lock
+
+// Holder is what a lock belongs to.
+type Holder interface {
+	comparable
+	Mutex() *Lock
+}
+
+// All takes several locks, which are in an order that all callers use. While it waits for one, it
+// has no other for longer than a short call takes: a call that needs several, one of which is
+// locked for long, must not block other calls on the rest. If one is held, it waits too, or with
+// patient false takes none and reports false.
+func All[H Holder](list []H, patient bool) (ok bool) {
+	var first, none H // first: the one that was waited for
+	for range rounds {
+		first = rest(list, first)
+		if first == none {
+			return true
+		}
+		if !first.Mutex().Take(patient) {
+			return false
+		}
+	}
+	if first != none {
+		first.Mutex().Unlock()
+	}
+	// in order, so that no two calls wait for each other
+	for i, h := range list {
+		if !h.Mutex().Take(patient) {
+			for _, other := range list[:i] {
+				other.Mutex().Unlock()
+			}
+			return false
+		}
+	}
+	return true
+}
+
+const (
+	rounds = 100 // attempts of All before it keeps the locks that it has
+	tries  = 64  // attempts of try, some 10 µs in all
+)
+
+// rest takes the locks except the one that the caller has already (none: the zero value). If one is
+// not free soon, it unlocks all and returns that one.
+func rest[H Holder](list []H, has H) (missed H) {
+	var none H
+	for i, h := range list {
+		if h == has || h.Mutex().try() {
+			continue
+		}
+		for _, other := range list[:i] {
+			if other != has {
+				other.Mutex().Unlock()
+			}
+		}
+		if has != none {
+			has.Mutex().Unlock()
+		}
+		return h
+	}
+	return none
+}
+
+// try takes the lock if it is free now or in a few microseconds.
+func (l *Lock) try() bool {
+	for range tries {
+		if l.TryLock() {
+			return true
+		}
+		for range 100 { // about as long as a short call; sleeping would take longer
+		}
+	}
+	return false
+}

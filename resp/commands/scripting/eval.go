@@ -1,0 +1,189 @@
+package scripting
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	glua "github.com/yuin/gopher-lua"
+
+	"rlserver/engine"
+	"rlserver/resp/command"
+	"rlserver/resp/executor"
+	"rlserver/resp/lua"
+)
+
+const (
+	errKeysNegative = engine.Error("ERR Number of keys can't be negative")
+	errKeysMany     = engine.Error("ERR Number of keys can't be greater than number of args")
+	errNoClusterRun = engine.Error("ERR Can not run script on cluster, 'no-cluster' flag is set.")
+)
+
+// lookup finds the script of a call by its text or its name.
+type lookup func(c *command.Call, word []byte) (*lua.Entry, error)
+
+// prepare returns what runs before the locks are taken: it finds the script, and compiles it.
+func prepare(script lookup) func(*command.Call, [][]byte) {
+	return func(c *command.Call, words [][]byte) {
+		if c.Env.Engine.Crowded() { // a script cannot evict keys
+			c.EvictFor(engine.LargeGrowth)
+		}
+		if e, err := script(c, words[1]); err == nil {
+			c.Ready = e
+		} else {
+			c.Ready = err
+		}
+	}
+}
+
+// ready returns what prepare has found; within EXEC it finds the script now.
+func ready(c *command.Call, script lookup, word []byte) (*lua.Entry, error) {
+	found := c.Ready
+	c.Ready = nil
+	switch found := found.(type) {
+	case *lua.Entry:
+		return found, nil
+	case error:
+		return nil, found
+	}
+	return script(c, word)
+}
+
+func run(c *command.Call, script lookup) error {
+	name := c.Args.Next()
+	n := c.Args.Integer()
+	switch {
+	case c.Args.Err != nil:
+		return c.Args.Err
+	case n > int64(c.Args.Left()):
+		return errKeysMany
+	case n < 0:
+		return errKeysNegative
+	}
+	e, err := ready(c, script, name)
+	if err != nil {
+		return err
+	}
+	readonly := e.Flags&lua.NoWrites != 0 || c.Command.Flags&command.Readonly != 0
+	switch {
+	case e.Flags&lua.NoCluster != 0 && c.Env.Mode == "cluster":
+		return errNoClusterRun
+	case e.Flags&lua.Declared != 0 && e.Flags&(lua.AllowOOM|lua.NoWrites) == 0 && c.Env.Engine.Crowded() &&
+		c.Command.Flags&command.Readonly == 0:
+		return engine.ErrOutOfMemory
+	}
+	words := c.Args.List
+	p := programs.Get().(*program)
+	defer p.end()
+	return p.run(c, e, words[:n], words[n:], readonly)
+}
+
+// program is a script that runs. It is the origin of its calls.
+type program struct {
+	executor.Runner
+	caller   *command.Call
+	entry    *lua.Entry
+	state    *lua.State
+	readonly bool
+	wrote    bool // keys were changed
+	held     bool // the keys are held without their locks
+	busy     lua.Busy
+	shown    []command.Prepared  // for monitors
+	after    *[]command.Prepared // shown, when the script has ended
+}
+
+var programs = sync.Pool{New: func() any { return new(program) }}
+
+func (p *program) run(c *command.Call, e *lua.Entry, keys, args [][]byte, readonly bool) (err error) {
+	x := c.Env.Executor.(*executor.Executor)
+	p.caller, p.entry, p.readonly, p.wrote, p.held = c, e, readonly, false, false
+	p.Env, p.Tx, p.DB, p.Account, p.Conn, p.Client = c.Env, c.Tx, c.DB, c.Account, c.Conn, c.Client
+	p.NoTouch, p.Random, p.Executing = c.NoTouch, c.Random, true
+	p.Hasher.Engine = c.Env.Engine
+	p.Init(x, p)
+	p.state = lua.Take()
+	defer func() {
+		p.state.Release()
+		p.state = nil
+	}()
+	defer p.resume() // also if the interpreter panics
+	settings := c.Env.Settings
+	mark := len(c.Reply.B)
+	limit := time.Duration(settings.ScriptTime.Load()) * time.Millisecond
+	if limit <= 0 {
+		limit = 1 << 62
+	}
+	err = p.state.Run(&lua.Run{
+		Script: e.Script, Keys: keys, Args: args, Host: p, Among: c.Env.Scripts,
+		Limits: lua.Limits{Memory: settings.ScriptMemory.Load(), Time: limit},
+	}, p.reply)
+	p.Meter.Flush()
+	if failed, ok := err.(*lua.Error); ok {
+		c.Reply.B = c.Reply.B[:mark]
+		return engine.Error(fmt.Sprintf("%s script: %s, on @user_script:%d.", failed.Text, e.SHA, failed.Line))
+	}
+	return err
+}
+
+// reply writes the result of the script.
+func (p *program) reply(st *lua.State, v glua.LValue) error {
+	c := p.caller
+	mark := len(c.Reply.B)
+	deep := false
+	st.Write(&c.Reply, v, func(text string) {
+		if deep = deep || text == lua.ErrTooDeep; !deep {
+			c.ReplyError(strings.TrimPrefix(text, "-"))
+		}
+	}, 0)
+	if deep {
+		c.Reply.B = c.Reply.B[:mark]
+		return engine.Error(lua.ErrTooDeep)
+	}
+	return nil
+}
+
+// end drops what belongs to the call.
+func (p *program) end() {
+	if p.after != nil {
+		*p.after = p.shown
+	}
+	p.caller, p.entry, p.shown, p.after = nil, nil, nil, nil
+	p.Release()
+	if cap(p.Reply.B) > 64<<10 {
+		p.Reply.B = nil
+	}
+	p.Call = command.Call{Reply: p.Reply}
+	programs.Put(p)
+}
+
+// Overdue implements lua.Host: the script runs for longer than its limit. Others are refused from
+// now on instead of waiting, and can end it.
+func (p *program) Overdue() {
+	p.busy = lua.Busy{State: p.state, Wrote: p.wrote}
+	p.held = true
+	p.Tx.Hold()
+	p.Env.Scripts.SetBusy(&p.busy)
+	p.Env.Log.Warn("a script runs for longer than lua-time-limit: other calls on its keys get BUSY; SCRIPT KILL "+
+		"ends it if it has changed nothing", "script", p.entry.SHA, "client", p.Client)
+}
+
+func (p *program) resume() {
+	if p.held {
+		p.Env.Scripts.Unset(&p.busy)
+		p.Tx.Resume()
+		p.held = false
+	}
+}
+
+// Log implements lua.Host.
+func (p *program) Log(level int, text string) {
+	switch log := p.Env.Log; level {
+	case 0, 1:
+		log.Debug("a script logs", "script", p.entry.SHA, "text", text)
+	case 2:
+		log.Info("a script logs", "script", p.entry.SHA, "text", text)
+	default:
+		log.Warn("a script logs", "script", p.entry.SHA, "text", text)
+	}
+}

@@ -1,0 +1,190 @@
+package scripting
+
+import (
+	"bytes"
+	"fmt"
+
+	"rlserver/engine"
+	"rlserver/internal/acl"
+	"rlserver/resp/command"
+	"rlserver/resp/executor"
+	"rlserver/resp/lua"
+)
+
+const (
+	errUnknown     = engine.Error("ERR Unknown Redis command called from script")
+	errArity       = engine.Error("ERR Wrong number of args calling Redis command from script")
+	errNotAllowed  = engine.Error("ERR This Redis command is not allowed from script")
+	errReadonlyRun = engine.Error("ERR Write commands are not allowed from read-only scripts.")
+	errNoCommand   = engine.Error("ERR The user executing the script can't run this command or subcommand")
+	errNoKey       = engine.Error("ERR The user executing the script can't access at least one of the keys mentioned " +
+		"in the command arguments")
+	errNoChannel = engine.Error("ERR The user executing the script can't access at least one of the channels " +
+		"mentioned in the command arguments")
+	errAllKeys = engine.Error("ERR this command uses all keys, and the script holds only those that its call " +
+		"declares: with the setting lua-undeclared-keys yes, scripts hold all keys")
+	errInvalidCommand = engine.Error("ERR Invalid command passed to redis.acl_check_cmd()")
+)
+
+// undeclared returns the error for a key that the call of the script does not declare.
+func undeclared(name []byte) error {
+	return engine.Error(fmt.Sprintf("ERR the script uses the key '%.128s', which its call does not declare: pass each "+
+		"key as one of the KEYS, after numkeys; or set lua-undeclared-keys to yes, and scripts hold all keys", name))
+}
+
+// Do implements lua.Host.
+func (p *program) Do(words [][]byte, resp3 bool) []byte {
+	p.Reply.B, p.Reply.RESP3 = p.Reply.B[:0], resp3
+	begun := p.Env.Time.Elapsed()
+	x := p.Env.Executor.(*executor.Executor)
+	prepared, err := x.Resolve(words, p.Command)
+	if err == nil {
+		err = p.admit(&prepared)
+	} else {
+		err = unresolved(&prepared, err)
+	}
+	if err != nil {
+		if prepared.Command == nil {
+			p.ReplyError(err.Error())
+			return p.Reply.B
+		}
+		p.Command = prepared.Command
+		p.Env.Stats.Rejected(prepared.Command.Index, int(p.Client))
+		p.ReplyError(err.Error())
+		return p.Reply.B
+	}
+	c := prepared.Command
+	p.Tx.Next(p.DB, c.Flags&command.Write != 0)
+	p.Run(&prepared, p.Hasher.Keys)
+	p.WritePostponed()
+	if p.Changed && !p.wrote {
+		p.wrote = true
+	}
+	p.Meter.Add(c.Index, 1, p.Env.Time.Elapsed()-begun)
+	p.monitor(&prepared)
+	return p.Reply.B
+}
+
+// unresolved returns the error of Redis for a call that is none.
+func unresolved(p *command.Prepared, err error) error {
+	switch {
+	case p.Command == nil:
+		return errUnknown
+	case p.Command.Rejects(len(p.Words)):
+		return errArity
+	}
+	return err
+}
+
+// admit returns why a call of the script may not run, or nil. It hashes its keys.
+func (p *program) admit(call *command.Prepared) error {
+	c := call.Command
+	switch {
+	case c.Flags&(command.NoScript|command.OwnLocks|command.Immediate) != 0:
+		return errNotAllowed
+	case p.readonly && c.Flags&command.Write != 0:
+		return errReadonlyRun
+	}
+	if denial := p.Check(call); denial != nil {
+		p.LogDenied(denial.Verdict, denial.Object, p.Account.Name(), executor.Script)
+		switch denial.Verdict {
+		case acl.DeniedCommand:
+			return errNoCommand
+		case acl.DeniedKey:
+			return errNoKey
+		}
+		return errNoChannel
+	}
+	if c.Flags&command.DenyOOM != 0 && !p.wrote && p.entry.Flags&lua.AllowOOM == 0 && p.Env.Engine.Crowded() {
+		return engine.ErrOutOfMemory
+	}
+	x := p.Env.Executor.(*executor.Executor)
+	if err := x.Unavailable(c.Flags, ^c.Flags); err != nil {
+		return err
+	}
+	if p.busy.State != nil && p.held && c.Flags&command.Write != 0 && !p.Env.Scripts.Writes(&p.busy) {
+		return engine.Error("ERR " + lua.KillWords)
+	}
+	return p.hash(call)
+}
+
+// hash hashes the keys of a call, and checks that the script holds them.
+func (p *program) hash(call *command.Prepared) error {
+	p.Hasher.Reset()
+	p.Hasher.Add(call)
+	if p.caller.All {
+		return nil
+	}
+	if call.Command.Flags&(command.WholeKeyspace|command.Stepwise) != 0 || call.WantsAll() {
+		return errAllKeys
+	}
+	for i := range p.Hasher.Keys {
+		if !p.declares(&p.Hasher.Keys[i]) {
+			return undeclared(p.Hasher.Keys[i].Name)
+		}
+	}
+	return nil
+}
+
+func (p *program) declares(k *engine.Key) bool {
+	for i := range p.caller.Keys {
+		d := &p.caller.Keys[i]
+		if d.Hash == k.Hash && bytes.Equal(d.Name, k.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// Allowed implements lua.Host.
+func (p *program) Allowed(words [][]byte) (bool, error) {
+	call := command.Prepare(words)
+	if call.Command == nil || call.Command.Rejects(len(words)) {
+		return false, errInvalidCommand
+	}
+	return p.Check(&call) == nil, nil
+}
+
+// monitor keeps a call for the monitors, which see it after the locks are released.
+func (p *program) monitor(call *command.Prepared) {
+	x := p.Env.Executor.(*executor.Executor)
+	if x.Monitors() == 0 || len(p.shown) >= mostShown {
+		return
+	}
+	shown := *call
+	shown.Words, shown.DB = command.CloneWords(call.Words), p.DB
+	if p.shown = append(p.shown, shown); len(p.shown) == 1 {
+		p.Conn.DeferUntilUnlocked(p.show(x))
+	}
+}
+
+// show returns a function that shows the calls of the script to the monitors.
+func (p *program) show(x *executor.Executor) func() {
+	calls := new([]command.Prepared)
+	p.after = calls
+	r := new(executor.Runner)
+	r.Init(x, luaOrigin{p.client()})
+	return func() {
+		r.ReadClock()
+		r.Show(*calls)
+	}
+}
+
+// luaOrigin is the origin of the calls of a script after its end.
+type luaOrigin struct{ executor.Origin }
+
+func (luaOrigin) Source() string { return "lua" }
+
+// mostShown is how many calls of one script monitors see.
+const mostShown = 10000
+
+// The program is the origin of its calls.
+
+func (p *program) MakeRoom(command.Prepared) error { return engine.ErrOutOfMemory }
+func (p *program) Describe() string                { return p.client().Describe() }
+func (p *program) Address() string                 { return p.client().Address() }
+func (p *program) Name() string                    { return p.client().Name() }
+func (p *program) Source() string                  { return "lua" }
+func (p *program) HoldLines(int)                   {}
+
+func (p *program) client() executor.Origin { return p.caller.Conn.(executor.Origin) }

@@ -1,0 +1,207 @@
+package scripting
+
+import (
+	"strings"
+
+	"rlserver/engine"
+	"rlserver/engine/script"
+	"rlserver/resp/command"
+	"rlserver/resp/executor"
+	"rlserver/resp/lua"
+	"rlserver/resp/wire"
+)
+
+const (
+	errScriptFlush = engine.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+	errNotBusy     = engine.Error("NOTBUSY No scripts in execution right now.")
+	errUnkillable  = engine.Error("UNKILLABLE Sorry the script already executed write commands against the dataset. " +
+		"You can either wait the script termination or kill the server in a hard way using the SHUTDOWN " +
+		"NOSAVE command.")
+	errNoMatch = engine.Error("NOSCRIPT No matching script. Please use EVAL.")
+)
+
+const (
+	shaLen = 40
+
+	// mostText is the length of a script in bytes, at most. Redis has no limit; the compiler takes
+	// many times its length.
+	mostText = 4 << 20
+)
+
+const errTextLong = engine.Error("ERR the script is too long: 4 MB are allowed")
+
+// scriptFlush handles SCRIPT FLUSH [ASYNC | SYNC].
+func scriptFlush(c *command.Call) error {
+	if c.Args.More() && (c.Args.Left() > 1 || !c.Args.Word("ASYNC") && !c.Args.Word("SYNC")) {
+		return errScriptFlush
+	}
+	if err := changeable(c); err != nil {
+		return err
+	}
+	c.Tx.See(engine.Position(c.Env.Engine.Scripts.Flush(c.Env.Clock())))
+	c.Reply.OK()
+	return nil
+}
+
+// changeable returns why scripts cannot be added or dropped now, or nil.
+func changeable(c *command.Call) error {
+	return c.Env.Executor.(*executor.Executor).Unavailable(command.Write, 0)
+}
+
+// mergeAll runs a call on the keys of no group, and then on each group. The reply is the first one.
+func mergeAll(m *command.Merger) {
+	first := m.On(-1, m.Words)
+	if first.Failed() || m.Each(func(wire.Value) {}) {
+		m.Reply.Value(first)
+	}
+}
+
+// mergeExists reports whether each script is known to all groups. Without groups it is asked here.
+func mergeExists(m *command.Merger) {
+	if len(m.Groups) == 0 {
+		m.Reply.Value(m.On(-1, m.Words))
+		return
+	}
+	known := make([]int64, len(m.Words)-2)
+	if !m.Each(func(v wire.Value) {
+		for i, e := range v.Elements() {
+			known[i] += e.Integer
+		}
+	}) {
+		return
+	}
+	m.Reply.Array(len(known))
+	for _, n := range known {
+		m.Reply.Flag(n == int64(len(m.Groups)))
+	}
+}
+
+// scriptExists handles SCRIPT EXISTS sha1 [sha1 ...].
+func scriptExists(c *command.Call) error {
+	c.Reply.Array(c.Args.Left())
+	for c.Args.More() {
+		s, seen := known(c, strings.ToLower(string(c.Args.Next())))
+		c.Tx.See(seen)
+		c.Reply.Flag(s != nil)
+	}
+	return nil
+}
+
+// scriptKill handles SCRIPT KILL.
+func scriptKill(c *command.Call) error {
+	killed, others := c.Env.Scripts.Kill()
+	switch {
+	case killed > 0:
+		c.Reply.OK()
+		return nil
+	case others > 0:
+		return errUnkillable
+	}
+	return errNotBusy
+}
+
+// scriptLoad handles SCRIPT LOAD script.
+func scriptLoad(c *command.Call) error {
+	err := changeable(c)
+	if err != nil {
+		return err
+	}
+	e, err := add(c, string(c.Args.Next()), true)
+	if err != nil {
+		return err
+	}
+	c.Reply.BulkString(e.SHA)
+	return nil
+}
+
+// mostEvaled is how many scripts that came with EVAL are kept, as in Redis 7.4. Those of SCRIPT
+// LOAD are bounded by their memory only.
+const mostEvaled = 500
+
+// read returns the script with a text, which it compiles if it is new.
+func read(c *command.Call, text []byte) (*lua.Entry, error) {
+	if s := c.Env.Engine.Scripts.FindText(text); s != nil {
+		return compiled(c, s)
+	}
+	return add(c, string(text), false)
+}
+
+// find returns the script of a name.
+func find(c *command.Call, name []byte) (*lua.Entry, error) {
+	var buf [shaLen]byte
+	if len(name) != shaLen {
+		return nil, errNoMatch
+	}
+	for i, b := range name {
+		if 'A' <= b && b <= 'F' {
+			b += 'a' - 'A'
+		}
+		buf[i] = b
+	}
+	if s := c.Env.Engine.Scripts.Find(buf[:]); s != nil {
+		return compiled(c, s)
+	}
+	if s, _ := known(c, string(buf[:])); s != nil {
+		return add(c, s.Text, s.Loaded)
+	}
+	return nil, errNoMatch
+}
+
+// known returns the script of a name if the group of the call has it or, in a cluster, another one
+// that this node leads; otherwise nil. It also returns the position that the call has seen.
+func known(c *command.Call, sha string) (s *script.Script, seen engine.Position) {
+	s, position := c.Env.Engine.Scripts.Get(sha)
+	if s == nil {
+		for _, k := range c.Env.Keyspaces() {
+			if s, _ = k.Engine.Scripts.Get(sha); s != nil {
+				break
+			}
+		}
+	}
+	return s, engine.Position(position)
+}
+
+// compiled returns what a script is compiled to, which is done once.
+func compiled(c *command.Call, s *script.Script) (*lua.Entry, error) {
+	if e, done := s.Compiled.Load().(*lua.Entry); done {
+		return e, nil
+	}
+	e, err := compile(c, s.SHA, s.Text)
+	if err == nil {
+		s.Compiled.Store(e)
+	}
+	return e, err
+}
+
+// add compiles a script, unless another group has, and keeps it for EVALSHA. While changes are
+// refused it is not kept.
+func add(c *command.Call, text string, loaded bool) (e *lua.Entry, err error) {
+	if len(text) > mostText {
+		return nil, errTextLong
+	}
+	sha := lua.SHA1(text)
+	if s, _ := known(c, sha); s != nil {
+		e, err = compiled(c, s)
+	} else {
+		e, err = compile(c, sha, text)
+	}
+	if err != nil || changeable(c) != nil {
+		return e, err
+	}
+	s, position := c.Env.Engine.Scripts.Add(c.Env.Clock(), sha, e.Text, loaded,
+		script.Limits{Evaled: mostEvaled, Bytes: c.Env.Settings.ScriptCache.Load()})
+	s.Compiled.Store(e)
+	c.Tx.See(engine.Position(position))
+	return e, nil
+}
+
+func compile(c *command.Call, sha, text string) (*lua.Entry, error) {
+	e, unknown, err := lua.Read(sha, text)
+	if err != nil {
+		return nil, engine.Error("ERR " + err.Error())
+	}
+	if len(unknown) > 0 {
+		c.Env.Log.Info("a script has flags that have no effect here", "script", e.SHA, "flags", unknown)
+	}
+	return e, nil
+}

@@ -1,0 +1,723 @@
+package lua
+
+import (
+	"fmt"
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+// function is a function of a library.
+type function func(st *State, L *glua.LState) int
+
+// open fills the globals.
+func (st *State) open() {
+	L := st.L
+	st.globals = L.G.Global
+	st.handler = st.function(handleError)
+	noop, err := compile("", "noop")
+	if err != nil {
+		panic(err)
+	}
+	st.noop = L.NewFunctionFromProto(noop.proto)
+	st.null = L.NewUserData()
+	st.json = defaultJSON
+
+	base := map[string]function{
+		"assert": baseAssert, "collectgarbage": baseCollect, "error": baseError, "gcinfo": baseGCInfo,
+		"getmetatable": baseGetMetatable, "ipairs": baseIpairs, "load": baseLoad, "loadstring": baseLoadString,
+		"next": baseNext, "pairs": basePairs, "pcall": basePcall, "rawequal": baseRawEqual, "rawget": baseRawGet,
+		"rawset": baseRawSet, "select": baseSelect, "setmetatable": baseSetMetatable, "tonumber": baseToNumber,
+		"tostring": baseToString, "type": baseType, "unpack": baseUnpack, "xpcall": baseXpcall,
+		"__redis__err__handler": func(_ *State, L *glua.LState) int { return 1 },
+	}
+	for name, fn := range base {
+		st.globals.RawSetString(name, st.function(fn))
+	}
+	st.globals.RawSetString("_G", st.globals)
+	st.globals.RawSetString("_VERSION", glua.LString("Lua 5.1"))
+	st.library("string", stringFunctions, nil)
+	st.library("table", tableFunctions, nil)
+	st.library("math", mathFunctions, mathConstants)
+	st.library("bit", bitFunctions, nil)
+	st.library("struct", structFunctions, nil)
+	st.library("cmsgpack", packFunctions, packConstants)
+	st.library("cjson", jsonFunctions, map[string]glua.LValue{
+		"null": st.null, "_NAME": glua.LString("cjson"), "_VERSION": glua.LString("2.1.0"),
+	})
+	st.library("redis", redisFunctions, redisConstants)
+	st.openCoroutines()
+	st.openStrings()
+	st.seal()
+	helpers := map[string]function{
+		nameConcat: concat, nameSet: setElement, nameGuard: guard, nameKey: guardKey, nameCharge: chargeTable,
+	}
+	st.values = make([]glua.LValue, len(given))
+	for i, name := range given {
+		st.values[i] = glua.LNil
+		if fn := helpers[name]; fn != nil {
+			st.values[i] = st.function(fn)
+		} else if name == nameGlobals {
+			st.values[i] = st.writeOnly()
+		} else if v := st.globals.RawGetString(name); v != glua.LNil {
+			st.values[i] = v
+		}
+	}
+}
+
+// libraryNames are the names of all functions and constants of libraries.
+var libraryNames = make(map[string]bool)
+
+func init() {
+	for _, lib := range []map[string]function{
+		stringFunctions, tableFunctions, mathFunctions, bitFunctions, structFunctions, packFunctions, jsonFunctions,
+		redisFunctions,
+	} {
+		for name := range lib {
+			libraryNames[name] = true
+		}
+	}
+	for _, name := range []string{
+		"huge", "pi", "null", "_NAME", "_VERSION", "_COPYRIGHT", "_DESCRIPTION", "create", "resume", "running",
+		"status", "wrap", "yield", "__index", "__newindex", "__metatable", "LOG_DEBUG", "LOG_VERBOSE", "LOG_NOTICE",
+		"LOG_WARNING",
+		"REPL_NONE", "REPL_AOF", "REPL_SLAVE", "REPL_REPLICA", "REPL_ALL", "REDIS_VERSION", "REDIS_VERSION_NUM",
+		"__add", "__sub", "__mul", "__div", "__mod", "__pow", "__unm",
+	} {
+		libraryNames[name] = true
+	}
+	for _, name := range []string{
+		"assert", "collectgarbage", "error", "gcinfo", "getmetatable", "ipairs", "load", "loadstring", "next", "pairs",
+		"pcall", "rawequal", "rawget", "rawset", "select", "setmetatable", "tonumber", "tostring", "type", "unpack",
+		"xpcall", "_G", "KEYS", "ARGV", "string", "table", "math", "bit", "struct", "cmsgpack", "cjson", "redis",
+		"coroutine", "__redis__err__handler", "server",
+	} {
+		libraryNames[name] = true
+	}
+}
+
+func (st *State) function(fn function) *glua.LFunction {
+	return st.L.NewFunction(func(L *glua.LState) int { return fn(st, L) })
+}
+
+func (st *State) library(name string, functions map[string]function, values map[string]glua.LValue) *glua.LTable {
+	t := st.L.CreateTable(0, len(functions)+len(values))
+	for name, fn := range functions {
+		t.RawSetString(name, st.function(fn))
+	}
+	for name, v := range values {
+		t.RawSetString(name, v)
+	}
+	st.globals.RawSetString(name, t)
+	return t
+}
+
+const errReadonly = "Attempt to modify a readonly table"
+
+// seal makes the globals and the libraries read-only.
+func (st *State) seal() {
+	refuse := st.function(func(_ *State, L *glua.LState) int {
+		L.Error(glua.LString(errReadonly), 1)
+		return 0
+	})
+	st.globals.ForEach(func(_, v glua.LValue) {
+		if t, ok := v.(*glua.LTable); ok && t != st.globals {
+			mt := st.L.CreateTable(0, 1)
+			mt.RawSetString("__newindex", refuse)
+			t.Metatable = mt
+			st.readonly[t], st.readonly[mt] = true, true
+		}
+	})
+	mt := st.L.CreateTable(0, 2)
+	mt.RawSetString("__newindex", refuse)
+	mt.RawSetString("__index", st.function(func(_ *State, L *glua.LState) int {
+		name := "nil"
+		if v, ok := L.Get(2).(glua.LString); ok {
+			name = string(v)
+		}
+		L.Error(glua.LString("Script attempted to access nonexistent global variable '"+name+"'"), 1)
+		return 0
+	}))
+	st.globals.Metatable = mt
+	st.readonly[st.globals], st.readonly[mt] = true, true
+}
+
+// writeOnly returns what assignments to globals go to: each is an error.
+func (st *State) writeOnly() *glua.LTable {
+	t := st.L.CreateTable(0, 0)
+	mt := st.L.CreateTable(0, 1)
+	mt.RawSetString("__newindex", st.function(func(_ *State, L *glua.LState) int {
+		L.Error(glua.LString(errReadonly), 1)
+		return 0
+	}))
+	t.Metatable = mt
+	st.readonly[mt] = true
+	return t
+}
+
+// raise raises an error at the position of the caller.
+func raise(L *glua.LState, format string, args ...any) int {
+	if len(args) > 0 {
+		format = fmt.Sprintf(format, args...)
+	}
+	if callerIsLua(L) {
+		format = where(L) + format
+	}
+	L.Error(glua.LString(format), 0)
+	return 0
+}
+
+// callerIsLua reports whether the library function that runs was called by a function of Lua, which
+// has lines, and not by pcall.
+func callerIsLua(L *glua.LState) bool {
+	dbg, ok := L.GetStack(1)
+	if !ok {
+		return false
+	}
+	fn, err := L.GetInfo("f", dbg, glua.LNil)
+	caller, isFunction := fn.(*glua.LFunction)
+	return err == nil && isFunction && !caller.IsG
+}
+
+// argError raises an error about an argument of the function that runs.
+func argError(L *glua.LState, n int, text string) int {
+	name, method := functionName(L)
+	if method {
+		if n--; n == 0 {
+			return raise(L, "calling '%s' on bad self (%s)", name, text)
+		}
+	}
+	return raise(L, "bad argument #%d to '%s' (%s)", n, name, text)
+}
+
+func typeError(L *glua.LState, n int, want string) int {
+	got := "no value"
+	if n <= L.GetTop() {
+		got = L.Get(n).Type().String()
+	}
+	return argError(L, n, want+" expected, got "+got)
+}
+
+func checkAny(L *glua.LState, n int) glua.LValue {
+	if n > L.GetTop() {
+		argError(L, n, "value expected")
+	}
+	return L.Get(n)
+}
+
+func checkTable(L *glua.LState, n int) *glua.LTable {
+	t, ok := L.Get(n).(*glua.LTable)
+	if !ok {
+		typeError(L, n, "table")
+	}
+	return t
+}
+
+// checkString takes a string or a number.
+func checkString(st *State, L *glua.LState, n int) string {
+	switch v := L.Get(n).(type) {
+	case glua.LString:
+		return string(v)
+	case glua.LNumber:
+		return numberText(float64(v))
+	}
+	typeError(L, n, "string")
+	return ""
+}
+
+func checkNumber(L *glua.LState, n int) float64 {
+	if f, ok := asNumber(L.Get(n)); ok {
+		return f
+	}
+	typeError(L, n, "number")
+	return 0
+}
+
+func asNumber(v glua.LValue) (float64, bool) {
+	switch v := v.(type) {
+	case glua.LNumber:
+		return float64(v), true
+	case glua.LString:
+		return parseNumber(string(v))
+	}
+	return 0, false
+}
+
+func checkInt(L *glua.LState, n int) int { return toInt(checkNumber(L, n)) }
+
+func optInt(L *glua.LState, n, otherwise int) int {
+	if L.Get(n) == glua.LNil {
+		return otherwise
+	}
+	return checkInt(L, n)
+}
+
+func optString(st *State, L *glua.LState, n int, otherwise string) string {
+	if L.Get(n) == glua.LNil {
+		return otherwise
+	}
+	return checkString(st, L, n)
+}
+
+// textOf returns a value as tostring does, without metamethods.
+func (st *State) textOf(v glua.LValue) string {
+	switch v := v.(type) {
+	case glua.LNumber:
+		return numberText(float64(v))
+	case *glua.LUserData:
+		if v == st.null {
+			return "userdata: (nil)"
+		}
+	case *glua.LFunction:
+		if v.IsG {
+			return fmt.Sprintf("function: builtin: %p", v)
+		}
+	}
+	return v.String()
+}
+
+// handleError is called where an error was raised, before the stack is unwound.
+func handleError(st *State, L *glua.LState) int {
+	if st.watch.dead != "" {
+		return 1
+	}
+	v := L.Get(1)
+	st.errorLine = lineAt(L)
+	if s, ok := v.(glua.LString); ok {
+		v = glua.LString(inWords(L, 1, string(s)))
+	}
+	L.SetTop(0)
+	L.Push(v)
+	return 1
+}
+
+// protect calls the function below n arguments on the stack.
+func (st *State) protect(L *glua.LState, n, results int, handler *glua.LFunction) (err error) {
+	base := stackTop(L) - n - 1
+	within := handler
+	if handler == st.handler {
+		within = st.L.NewFunction(func(L *glua.LState) int {
+			closeUpvalues(L, base+1)
+			return handleError(st, L)
+		})
+	}
+	err = L.PCall(n, results, within)
+	st.watch.raiseIfDead()
+	if err != nil {
+		L.Push(st.noop)
+		L.Call(0, 0) // unlinks the upvalues that were closed
+	}
+	return err
+}
+
+func basePcall(st *State, L *glua.LState) int {
+	checkAny(L, 1)
+	err := st.protect(L, L.GetTop()-1, glua.MultRet, st.handler)
+	if err == nil {
+		L.Insert(glua.LTrue, 1)
+		return L.GetTop()
+	}
+	v := raised(err)
+	L.SetTop(0)
+	L.Push(glua.LFalse)
+	L.Push(v)
+	if v.Type() == glua.LTTable { // as in Redis: what it has found for the text
+		L.Push(glua.LNil)
+		return 3
+	}
+	return 2
+}
+
+// raised returns the value that a script sees of an error: of redis.call's, the text.
+func raised(err error) glua.LValue {
+	e, ok := err.(*glua.ApiError)
+	if !ok || e.Object == nil {
+		return glua.LString(err.Error())
+	}
+	if t, ok := e.Object.(*glua.LTable); ok {
+		if text, ok := t.RawGetString("err").(glua.LString); ok {
+			return text
+		}
+	}
+	return e.Object
+}
+
+func baseXpcall(st *State, L *glua.LState) int {
+	handler := checkAny(L, 2)
+	L.SetTop(1)
+	base := stackTop(L) - 1
+	err := st.protect(L, 0, glua.MultRet, L.NewFunction(func(L *glua.LState) int {
+		closeUpvalues(L, base+1)
+		handleError(st, L)
+		v := L.Get(-1)
+		if st.watch.dead != "" {
+			return 1
+		}
+		L.SetTop(0)
+		L.Push(handler)
+		L.Push(v)
+		L.Call(1, 1)
+		return 1
+	}))
+	if err == nil {
+		L.Insert(glua.LTrue, 1)
+		return L.GetTop()
+	}
+	L.SetTop(0)
+	L.Push(glua.LFalse)
+	L.Push(raised(err))
+	return 2
+}
+
+func baseAssert(st *State, L *glua.LState) int {
+	if glua.LVAsBool(checkAny(L, 1)) {
+		return L.GetTop()
+	}
+	return raise(L, "%s", optString(st, L, 2, "assertion failed!"))
+}
+
+func baseError(st *State, L *glua.LState) int {
+	level := optInt(L, 2, 1)
+	v := L.Get(1)
+	if n, ok := v.(glua.LNumber); ok {
+		v = glua.LString(st.textOf(n))
+	}
+	if s, ok := v.(glua.LString); ok && level > 0 {
+		v = glua.LString(positionOf(L, level) + string(s))
+	}
+	L.Error(v, 0)
+	return 0
+}
+
+// positionOf returns the position of the function at a level, as messages begin with it; "": it is
+// a library function.
+func positionOf(L *glua.LState, level int) string {
+	dbg, ok := L.GetStack(level)
+	if !ok {
+		return ""
+	}
+	if _, err := L.GetInfo("Sl", dbg, glua.LNil); err != nil || dbg.CurrentLine <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d: ", dbg.Source, dbg.CurrentLine)
+}
+
+func baseCollect(_ *State, L *glua.LState) int {
+	L.Push(glua.LNumber(0))
+	return 1
+}
+
+func baseGCInfo(_ *State, L *glua.LState) int {
+	L.Push(glua.LNumber(64))
+	L.Push(glua.LNumber(0))
+	return 2
+}
+
+func baseGetMetatable(st *State, L *glua.LState) int {
+	v := checkAny(L, 1)
+	if t, ok := v.(*glua.LTable); ok && st.readonly[t] && t != st.globals {
+		L.Push(glua.LNil)
+		return 1
+	}
+	L.Push(L.GetMetatable(v))
+	if mt, ok := L.Get(-1).(*glua.LTable); ok {
+		if shown := mt.RawGetString("__metatable"); shown != glua.LNil {
+			L.Push(shown)
+		}
+	}
+	return 1
+}
+
+func baseSetMetatable(st *State, L *glua.LState) int {
+	t := checkTable(L, 1)
+	mt := L.Get(2)
+	if mt != glua.LNil && mt.Type() != glua.LTTable || L.GetTop() < 2 {
+		return argError(L, 2, "nil or table expected")
+	}
+	if old, ok := t.Metatable.(*glua.LTable); ok && old.RawGetString("__metatable") != glua.LNil {
+		return raise(L, "cannot change a protected metatable")
+	}
+	if st.readonly[t] {
+		return refuse(L)
+	}
+	t.Metatable = mt
+	L.SetTop(1)
+	return 1
+}
+
+// refuse raises the error for a change of a read-only table by a library function: without a
+// position, as in Redis.
+func refuse(L *glua.LState) int {
+	L.Error(glua.LString(errReadonly), 0)
+	return 0
+}
+
+func baseIpairs(st *State, L *glua.LState) int {
+	t := checkTable(L, 1)
+	L.SetTop(0)
+	L.Push(st.ipairsNext())
+	L.Push(t)
+	L.Push(glua.LNumber(0))
+	return 3
+}
+
+func (st *State) ipairsNext() *glua.LFunction {
+	if st.next == nil {
+		st.next = st.function(func(_ *State, L *glua.LState) int {
+			n := int(L.Get(2).(glua.LNumber)) + 1
+			v := L.Get(1).(*glua.LTable).RawGet(glua.LNumber(n))
+			if v == glua.LNil {
+				L.Push(glua.LNil)
+				return 1
+			}
+			L.Push(glua.LNumber(n))
+			L.Push(v)
+			return 2
+		})
+	}
+	return st.next
+}
+
+func baseNext(_ *State, L *glua.LState) int {
+	t := checkTable(L, 1)
+	key, v := t.Next(L.Get(2))
+	L.Push(key)
+	if key == glua.LNil {
+		return 1
+	}
+	L.Push(v)
+	return 2
+}
+
+func basePairs(st *State, L *glua.LState) int {
+	t := checkTable(L, 1)
+	L.SetTop(0)
+	L.Push(st.globals.RawGetString("next"))
+	L.Push(t)
+	L.Push(glua.LNil)
+	return 3
+}
+
+func baseRawEqual(_ *State, L *glua.LState) int {
+	L.Push(glua.LBool(L.RawEqual(checkAny(L, 1), checkAny(L, 2))))
+	return 1
+}
+
+func baseRawGet(_ *State, L *glua.LState) int {
+	t := checkTable(L, 1)
+	L.Push(t.RawGet(checkAny(L, 2)))
+	return 1
+}
+
+func baseRawSet(st *State, L *glua.LState) int {
+	t, key, v := checkTable(L, 1), checkAny(L, 2), checkAny(L, 3)
+	if st.readonly[t] {
+		return refuse(L)
+	}
+	checkKey(L, key)
+	st.grow(t, key, v)
+	t.RawSet(key, v)
+	L.SetTop(1)
+	return 1
+}
+
+func checkKey(L *glua.LState, key glua.LValue) {
+	if key == glua.LNil {
+		raise(L, "table index is nil")
+	}
+	if n, ok := key.(glua.LNumber); ok && n != n {
+		raise(L, "table index is NaN")
+	}
+}
+
+func baseSelect(_ *State, L *glua.LState) int {
+	if s, ok := L.Get(1).(glua.LString); ok && s == "#" {
+		L.Push(glua.LNumber(L.GetTop() - 1))
+		return 1
+	}
+	n, top := checkInt(L, 1), L.GetTop()
+	switch {
+	case n < 0:
+		n = top + n
+	case n > top:
+		n = top
+	}
+	if n < 1 {
+		return argError(L, 1, "index out of range")
+	}
+	return top - n
+}
+
+func baseToNumber(st *State, L *glua.LState) int {
+	base := optInt(L, 2, 10)
+	if base == 10 {
+		v := checkAny(L, 1)
+		if n, ok := v.(glua.LNumber); ok {
+			L.Push(n)
+		} else if f, ok := asNumber(v); ok {
+			L.Push(glua.LNumber(f))
+		} else {
+			L.Push(glua.LNil)
+		}
+		return 1
+	}
+	text := checkString(st, L, 1)
+	if base < 2 || base > 36 {
+		return argError(L, 2, "base out of range")
+	}
+	if f, ok := parseInteger(text, base); ok {
+		L.Push(glua.LNumber(f))
+	} else {
+		L.Push(glua.LNil)
+	}
+	return 1
+}
+
+func baseToString(st *State, L *glua.LState) int {
+	v := checkAny(L, 1)
+	if mt, ok := L.GetMetatable(v).(*glua.LTable); ok {
+		if fn, ok := mt.RawGetString("__tostring").(*glua.LFunction); ok {
+			L.Push(fn)
+			L.Push(v)
+			L.Call(1, 1)
+			return 1
+		}
+	}
+	if s, ok := v.(glua.LString); ok {
+		L.Push(s)
+	} else {
+		L.Push(glua.LString(st.textOf(v)))
+	}
+	return 1
+}
+
+func baseType(_ *State, L *glua.LState) int {
+	v := checkAny(L, 1)
+	L.Push(glua.LString(v.Type().String()))
+	return 1
+}
+
+// mostUnpacked is how many values unpack returns at most, as Lua's stack allows.
+const mostUnpacked = 7999
+
+func baseUnpack(st *State, L *glua.LState) int {
+	t := checkTable(L, 1)
+	from := optInt(L, 2, 1)
+	to := optInt(L, 3, 0)
+	if L.Get(3) == glua.LNil {
+		to = t.Len()
+	}
+	if from > to {
+		return 0
+	}
+	if n := to - from; n >= mostUnpacked {
+		return raise(L, "too many results to unpack")
+	}
+	st.watch.step((to - from) / 16)
+	L.SetTop(0)
+	for i := from; i <= to; i++ {
+		L.Push(t.RawGet(glua.LNumber(i)))
+	}
+	return to - from + 1
+}
+
+func baseLoadString(st *State, L *glua.LState) int {
+	return st.load(L, checkString(st, L, 1), optString(st, L, 2, ""))
+}
+
+func baseLoad(st *State, L *glua.LState) int {
+	fn, ok := L.Get(1).(*glua.LFunction)
+	if !ok {
+		return typeError(L, 1, "function")
+	}
+	var source strings.Builder
+	for {
+		L.Push(fn)
+		L.Call(0, 1)
+		part := L.Get(-1)
+		L.Pop(1)
+		if part == glua.LNil {
+			break
+		}
+		text, ok := part.(glua.LString)
+		if !ok {
+			return raise(L, "reader function must return a string")
+		}
+		if text == "" {
+			break
+		}
+		st.watch.charge(len(text))
+		source.WriteString(string(text))
+	}
+	return st.load(L, source.String(), "=(load)")
+}
+
+// load compiles a chunk. Its main function is called with what it needs.
+func (st *State) load(L *glua.LState, source, name string) int {
+	if name == "" {
+		name, _, _ = strings.Cut(source, "\n")
+		name = `[string "` + name + `"]`
+	} else {
+		name = strings.TrimLeft(name, "=@")
+	}
+	st.watch.step(len(source) / 4)
+	st.watch.charge(40 * len(source))
+	s, err := compile(source, name)
+	if err != nil {
+		L.Push(glua.LNil)
+		L.Push(glua.LString(err.Error()))
+		return 2
+	}
+	main := L.NewFunctionFromProto(s.proto)
+	L.Push(L.NewFunction(func(L *glua.LState) int {
+		n := L.GetTop()
+		args := make([]glua.LValue, 0, n)
+		for i := 1; i <= n; i++ {
+			args = append(args, L.Get(i))
+		}
+		L.SetTop(0)
+		L.Push(main)
+		for _, i := range s.params {
+			L.Push(st.values[i])
+		}
+		for _, v := range args {
+			L.Push(v)
+		}
+		L.Call(len(s.params)+n, glua.MultRet)
+		return L.GetTop()
+	}))
+	return 1
+}
+
+// openCoroutines adds the coroutines of the interpreter, whose instructions are counted too.
+func (st *State) openCoroutines() {
+	L := st.L
+	before := st.globals.RawGetString("package")
+	L.Push(L.NewFunction(glua.OpenCoroutine))
+	L.Push(glua.LString("coroutine"))
+	L.Call(1, 0)
+	lib := st.globals.RawGetString("coroutine").(*glua.LTable)
+	st.globals.RawSetString("package", before)
+	resume := lib.RawGetString("resume").(*glua.LFunction)
+	lib.RawSetString("resume", st.function(func(_ *State, L *glua.LState) int {
+		if th, ok := L.Get(1).(*glua.LState); ok && th.Dead {
+			L.Push(glua.LFalse)
+			L.Push(glua.LString("cannot resume dead coroutine"))
+			return 2
+		}
+		return resume.GFunction(L)
+	}))
+	create, wrap := lib.RawGetString("create").(*glua.LFunction), lib.RawGetString("wrap").(*glua.LFunction)
+	lib.RawSetString("create", st.function(func(st *State, L *glua.LState) int {
+		st.watch.charge(threadBytes)
+		n := create.GFunction(L)
+		L.Get(-1).(*glua.LState).SetContext(&st.watch)
+		return n
+	}))
+	lib.RawSetString("wrap", st.function(func(st *State, L *glua.LState) int {
+		st.watch.charge(threadBytes)
+		n := wrap.GFunction(L)
+		L.Get(-1).(*glua.LFunction).Upvalues[0].Value().(*glua.LState).SetContext(&st.watch)
+		return n
+	}))
+}

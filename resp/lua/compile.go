@@ -1,0 +1,474 @@
+package lua
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/ast"
+	"github.com/yuin/gopher-lua/parse"
+)
+
+// Script is a compiled script. It is immutable, and shared by all states.
+type Script struct {
+	proto   *glua.FunctionProto
+	params  []int // what main is called with: indexes of given
+	watched bool  // instructions are counted: it has loops or functions, or is long
+}
+
+// The names of helpers that the compiler inserts. No script can write them, or see them.
+const (
+	nameConcat  = " concat"
+	nameSet     = " set"
+	nameGuard   = " guard"
+	nameKey     = " key"
+	nameCharge  = " charge"
+	nameGlobals = " globals"
+)
+
+// given are the values that main functions can take as parameters, which is faster than looking
+// globals up.
+var given = []string{
+	"KEYS", "ARGV", nameConcat, nameSet, nameGuard, nameKey, nameCharge, nameGlobals,
+	"redis", "tonumber", "tostring", "math", "string", "table", "unpack", "ipairs", "pairs", "type", "cjson",
+	"struct", "cmsgpack", "bit", "server",
+}
+
+// mostGlobals is how many globals a main function takes as parameters, besides KEYS, ARGV and the
+// helpers: they use up registers, of which a function has 200.
+const mostGlobals = 6
+
+// unwatchedSize is the longest script in bytes that may run without counted instructions.
+const unwatchedSize = 16 << 10
+
+// compile compiles a script, or a chunk for loadstring.
+func compile(source, name string) (s *Script, err error) {
+	defer func() {
+		if fault := recover(); fault != nil { // the compiler's way to report errors
+			s, err = nil, errors.New(compileFault(name, fault))
+		}
+	}()
+	if len(source) > 0 && source[0] == 0x1b {
+		return nil, errors.New(name + ": bytecode is not supported")
+	}
+	chunk, err := parse.Parse(strings.NewReader(stripShebang(source)), name)
+	if err != nil {
+		return nil, errors.New(parseFault(name, source, err))
+	}
+	c := compiler{watched: len(source) > unwatchedSize}
+	c.survey(chunk)
+	c.scopes = [][]string{nil}
+	c.block(chunk)
+	main := &ast.FunctionExpr{ParList: &ast.ParList{HasVargs: c.varargs}, Stmts: chunk}
+	main.SetLine(1)
+	main.SetLastLine(strings.Count(source, "\n") + 1)
+	s = &Script{watched: c.watched}
+	globals := 0
+	for i, name := range given {
+		if !c.used[name] {
+			continue
+		}
+		if name != "KEYS" && name != "ARGV" && name[0] != ' ' {
+			if globals == mostGlobals {
+				continue
+			}
+			globals++
+		}
+		s.params = append(s.params, i)
+		main.ParList.Names = append(main.ParList.Names, name)
+	}
+	ret := &ast.ReturnStmt{Exprs: []ast.Expr{main}}
+	ret.SetLine(1)
+	proto, err := glua.Compile([]ast.Stmt{ret}, name)
+	if err != nil {
+		return nil, errors.New(compileFault(name, err))
+	}
+	s.proto = proto.FunctionPrototypes[0]
+	return s, nil
+}
+
+func compileFault(name string, fault any) string {
+	if e, ok := fault.(*glua.CompileError); ok {
+		return fmt.Sprintf("%s:%d: %s", name, e.Line, e.Message)
+	}
+	if err, ok := fault.(error); ok {
+		if e := (*glua.CompileError)(nil); errors.As(err, &e) {
+			return fmt.Sprintf("%s:%d: %s", name, e.Line, e.Message)
+		}
+	}
+	return name + ": " + fmt.Sprint(fault)
+}
+
+// parseFault words a syntax error as Lua does.
+func parseFault(name, source string, err error) string {
+	e, ok := err.(*parse.Error)
+	if !ok {
+		return name + ": " + err.Error()
+	}
+	line, token := e.Pos.Line, e.Token
+	if line == parse.EOF || token == "" && e.Message == "syntax error" {
+		line, token = strings.Count(strings.TrimSuffix(source, "\n"), "\n")+1, "<eof>"
+	}
+	message := e.Message
+	switch message {
+	case "syntax error":
+		message = "unexpected symbol"
+	case "parse error":
+		message = "'=' expected"
+	}
+	return fmt.Sprintf("%s:%d: %s near '%s'", name, line, message, token)
+}
+
+// stripShebang blanks the first line if it is a shebang: lines keep their numbers.
+func stripShebang(source string) string {
+	if !strings.HasPrefix(source, "#!") {
+		return source
+	}
+	if _, rest, found := strings.Cut(source, "\n"); found {
+		return "\n" + rest
+	}
+	return ""
+}
+
+// compiler rewrites the syntax tree of a script: `..` and assignments to computed keys become calls
+// of helpers, which count memory and format numbers as Redis does, and globals are read-only.
+type compiler struct {
+	scopes  [][]string // local names, innermost last
+	used    map[string]bool
+	watched bool
+	varargs bool // main uses ...
+	depth   int  // of functions
+	nesting int
+}
+
+// survey decides whether a script has to be watched before anything is rewritten.
+func (c *compiler) survey(chunk []ast.Stmt) {
+	c.used = make(map[string]bool)
+	s := surveyor{}
+	s.block(chunk)
+	c.watched = c.watched || s.loops
+}
+
+// local reports whether a name is a local variable here.
+func (c *compiler) local(name string) bool {
+	for _, scope := range c.scopes {
+		if slices.Contains(scope, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *compiler) declare(names ...string) {
+	last := len(c.scopes) - 1
+	c.scopes[last] = append(c.scopes[last], names...)
+}
+
+// within rewrites a block in a scope of its own, after other declarations of it.
+func (c *compiler) within(list []ast.Stmt, names ...string) {
+	c.scopes = append(c.scopes, slices.Clone(names))
+	c.block(list)
+	c.scopes = c.scopes[:len(c.scopes)-1]
+}
+
+func (c *compiler) block(list []ast.Stmt) {
+	for i := range list {
+		list[i] = c.stmt(list[i])
+	}
+}
+
+// mostNested bounds the depth of a syntax tree: walking it is recursive. Lua has 200.
+const mostNested = 200
+
+func (c *compiler) enter(at ast.PositionHolder) {
+	if c.nesting++; c.nesting > 4*mostNested {
+		panic(&glua.CompileError{Line: at.Line(), Message: "chunk has too many syntax levels"})
+	}
+}
+
+func (c *compiler) stmt(st ast.Stmt) ast.Stmt {
+	c.enter(st)
+	defer func() { c.nesting-- }()
+	switch st := st.(type) {
+	case *ast.AssignStmt:
+		return c.assign(st)
+	case *ast.LocalAssignStmt:
+		if len(st.Exprs) == 1 && len(st.Names) == 1 {
+			if fn, ok := st.Exprs[0].(*ast.FunctionExpr); ok { // also `local function`
+				c.declare(st.Names...)
+				st.Exprs[0] = c.expr(fn)
+				if _, same := st.Exprs[0].(*ast.FunctionExpr); !same {
+					st.Exprs[0] = fn
+				}
+				return st
+			}
+		}
+		c.exprs(st.Exprs)
+		c.declare(st.Names...)
+	case *ast.FuncCallStmt:
+		st.Expr = c.call(st.Expr.(*ast.FuncCallExpr))
+	case *ast.DoBlockStmt:
+		c.within(st.Stmts)
+	case *ast.WhileStmt:
+		st.Condition = c.expr(st.Condition)
+		c.within(st.Stmts)
+	case *ast.RepeatStmt:
+		c.scopes = append(c.scopes, nil)
+		c.block(st.Stmts)
+		st.Condition = c.expr(st.Condition)
+		c.scopes = c.scopes[:len(c.scopes)-1]
+	case *ast.IfStmt:
+		st.Condition = c.expr(st.Condition)
+		c.within(st.Then)
+		c.within(st.Else)
+	case *ast.NumberForStmt:
+		st.Init, st.Limit = c.expr(st.Init), c.expr(st.Limit)
+		if st.Step != nil {
+			st.Step = c.expr(st.Step)
+		}
+		c.within(st.Stmts, st.Name)
+	case *ast.GenericForStmt:
+		c.exprs(st.Exprs)
+		c.within(st.Stmts, st.Names...)
+	case *ast.FuncDefStmt:
+		return c.define(st)
+	case *ast.ReturnStmt:
+		c.exprs(st.Exprs)
+	case *ast.GotoStmt, *ast.LabelStmt:
+		panic(&glua.CompileError{Line: st.Line(), Message: "'=' expected near 'goto'"})
+	}
+	return st
+}
+
+// define rewrites `function name() … end`, whose name may be global: then it is an error.
+func (c *compiler) define(st *ast.FuncDefStmt) ast.Stmt {
+	if st.Name.Func == nil { // function object:method()
+		st.Name.Receiver = c.expr(st.Name.Receiver)
+		c.function(st.Func, "self")
+		return st
+	}
+	c.function(st.Func)
+	if id, ok := st.Name.Func.(*ast.IdentExpr); ok {
+		st.Name.Func = c.target(id)
+	} else {
+		st.Name.Func = c.guarded(st.Name.Func.(*ast.AttrGetExpr))
+	}
+	return st
+}
+
+// assign rewrites an assignment. One to a computed key becomes a call that counts what the table
+// grows by.
+func (c *compiler) assign(st *ast.AssignStmt) ast.Stmt {
+	c.exprs(st.Rhs)
+	if len(st.Lhs) == 1 && len(st.Rhs) == 1 {
+		if at, ok := st.Lhs[0].(*ast.AttrGetExpr); ok {
+			if harmless(at) {
+				at.Object, at.Key = c.expr(at.Object), c.expr(at.Key)
+				return st
+			}
+			call := c.helper(st, nameSet, single(c.expr(at.Object)), single(c.expr(at.Key)), single(st.Rhs[0]))
+			stmt := &ast.FuncCallStmt{Expr: call}
+			stmt.SetLine(st.Line())
+			stmt.SetLastLine(st.LastLine())
+			return stmt
+		}
+	}
+	for i, lhs := range st.Lhs {
+		switch lhs := lhs.(type) {
+		case *ast.IdentExpr:
+			st.Lhs[i] = c.target(lhs)
+		case *ast.AttrGetExpr:
+			st.Lhs[i] = c.guarded(lhs)
+		}
+	}
+	return st
+}
+
+// target returns what an assignment to a name is to: to a global it is an error, as it is in Redis.
+func (c *compiler) target(id *ast.IdentExpr) ast.Expr {
+	if c.local(id.Value) {
+		return id
+	}
+	key := &ast.StringExpr{Value: id.Value}
+	at := &ast.AttrGetExpr{Object: c.name(id, nameGlobals), Key: key}
+	key.SetLine(id.Line())
+	at.SetLine(id.Line())
+	return at
+}
+
+// guarded rewrites one of several targets of an assignment: its table is checked before.
+func (c *compiler) guarded(at *ast.AttrGetExpr) ast.Expr {
+	if harmless(at) {
+		at.Object, at.Key = c.expr(at.Object), c.expr(at.Key)
+		return at
+	}
+	simple := pure(at.Key)
+	at.Object, at.Key = c.expr(at.Object), c.expr(at.Key)
+	if simple {
+		at.Object = c.helper(at, nameGuard, single(at.Object), at.Key)
+	} else {
+		at.Object, at.Key = c.helper(at, nameGuard, single(at.Object)), c.helper(at, nameKey, single(at.Key))
+	}
+	return at
+}
+
+// pure reports whether an expression can be evaluated twice.
+func pure(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.IdentExpr, *ast.NumberExpr, *ast.StringExpr:
+		return true
+	case *ast.ArithmeticOpExpr:
+		return pure(e.Lhs) && pure(e.Rhs)
+	}
+	return false
+}
+
+// harmless reports whether an assignment to t[k] can neither change a library nor make a table grow
+// by more than an element.
+func harmless(at *ast.AttrGetExpr) bool {
+	switch k := at.Key.(type) {
+	case *ast.StringExpr:
+		return !libraryNames[k.Value]
+	case *ast.NumberExpr:
+		n, err := strconv.Atoi(k.Value)
+		return err == nil && n <= 64
+	case *ast.ArithmeticOpExpr: // t[#t+1]
+		length, ok := k.Lhs.(*ast.UnaryLenOpExpr)
+		one, isNumber := k.Rhs.(*ast.NumberExpr)
+		if !ok || !isNumber || k.Operator != "+" || one.Value != "1" {
+			return false
+		}
+		a, ok := length.Expr.(*ast.IdentExpr)
+		b, isName := at.Object.(*ast.IdentExpr)
+		return ok && isName && a.Value == b.Value
+	}
+	return false
+}
+
+// name returns a reference to a helper.
+func (c *compiler) name(at ast.PositionHolder, name string) *ast.IdentExpr {
+	c.used[name] = true
+	id := &ast.IdentExpr{Value: name}
+	id.SetLine(at.Line())
+	id.SetLastLine(at.Line())
+	return id
+}
+
+func (c *compiler) helper(at ast.PositionHolder, name string, args ...ast.Expr) *ast.FuncCallExpr {
+	call := &ast.FuncCallExpr{Func: c.name(at, name), Args: args, AdjustRet: true}
+	call.SetLine(at.Line())
+	call.SetLastLine(at.Line())
+	return call
+}
+
+func (c *compiler) exprs(list []ast.Expr) {
+	for i := range list {
+		list[i] = c.expr(list[i])
+	}
+}
+
+func (c *compiler) expr(e ast.Expr) ast.Expr {
+	c.enter(e)
+	defer func() { c.nesting-- }()
+	switch e := e.(type) {
+	case *ast.IdentExpr:
+		if slices.Contains(given, e.Value) && !c.local(e.Value) {
+			c.used[e.Value] = true
+		}
+	case *ast.Comma3Expr:
+		c.varargs = c.varargs || c.depth == 0
+	case *ast.AttrGetExpr:
+		e.Object, e.Key = c.expr(e.Object), c.expr(e.Key)
+	case *ast.TableExpr:
+		for _, f := range e.Fields {
+			if f.Key != nil {
+				at := &ast.AttrGetExpr{Key: f.Key}
+				if f.Key = c.expr(f.Key); !harmless(at) && !isString(f.Key) {
+					f.Key = c.helper(e, nameKey, single(f.Key))
+				}
+			}
+			f.Value = c.expr(f.Value)
+		}
+		if c.watched {
+			return c.helper(e, nameCharge, e)
+		}
+	case *ast.FuncCallExpr:
+		return c.call(e)
+	case *ast.LogicalOpExpr:
+		e.Lhs, e.Rhs = c.expr(e.Lhs), c.expr(e.Rhs)
+	case *ast.RelationalOpExpr:
+		e.Lhs, e.Rhs = c.expr(e.Lhs), c.expr(e.Rhs)
+	case *ast.StringConcatOpExpr:
+		return c.concat(e)
+	case *ast.ArithmeticOpExpr:
+		e.Lhs, e.Rhs = c.expr(e.Lhs), c.expr(e.Rhs)
+	case *ast.UnaryMinusOpExpr:
+		e.Expr = c.expr(e.Expr)
+	case *ast.UnaryNotOpExpr:
+		e.Expr = c.expr(e.Expr)
+	case *ast.UnaryLenOpExpr:
+		e.Expr = c.expr(e.Expr)
+	case *ast.FunctionExpr:
+		c.function(e)
+		if c.watched {
+			return c.helper(e, nameCharge, e)
+		}
+	}
+	return e
+}
+
+func isString(e ast.Expr) bool {
+	_, ok := e.(*ast.StringExpr)
+	return ok
+}
+
+// function rewrites the body of a function that is not main.
+func (c *compiler) function(fn *ast.FunctionExpr, extra ...string) {
+	c.depth++
+	c.within(fn.Stmts, append(extra, fn.ParList.Names...)...)
+	c.depth--
+}
+
+func (c *compiler) call(e *ast.FuncCallExpr) ast.Expr {
+	if e.Func != nil {
+		e.Func = c.expr(e.Func)
+	} else {
+		e.Receiver = c.expr(e.Receiver)
+	}
+	c.exprs(e.Args)
+	return e
+}
+
+// mostJoined is how many parts one call of concat takes: they are registers.
+const mostJoined = 50
+
+// concat makes a chain of `..` one call. As in Lua, the last two parts are joined first, but only
+// metamethods of tables can tell.
+func (c *compiler) concat(e *ast.StringConcatOpExpr) ast.Expr {
+	var parts []ast.Expr
+	var rest ast.Expr = e
+	for {
+		next, ok := rest.(*ast.StringConcatOpExpr)
+		if !ok || len(parts) == mostJoined {
+			break
+		}
+		parts = append(parts, single(c.expr(next.Lhs)))
+		rest = next.Rhs
+	}
+	parts = append(parts, single(c.expr(rest)))
+	return c.helper(e, nameConcat, parts...)
+}
+
+// single makes a call or ... give one value.
+func single(e ast.Expr) ast.Expr {
+	switch e := e.(type) {
+	case *ast.FuncCallExpr:
+		e.AdjustRet = true
+	case *ast.Comma3Expr:
+		e.AdjustRet = true
+	}
+	return e
+}

@@ -1,0 +1,168 @@
+package lua
+
+import (
+	glua "github.com/yuin/gopher-lua"
+)
+
+// The helpers that the compiler inserts, see compiler.
+
+// concat is a chain of `..`.
+func concat(st *State, L *glua.LState) int {
+	n := L.GetTop()
+	b := st.join[:0]
+	for i := 1; i <= n; i++ {
+		switch v := L.Get(i).(type) {
+		case glua.LString:
+			b = append(b, v...)
+		case glua.LNumber:
+			b = appendNumber(b, float64(v), 14)
+		default:
+			return st.concatByPairs(L, n)
+		}
+	}
+	if st.watch.charge(len(b) + perValue); cap(b) <= 64<<10 {
+		st.join = b
+	}
+	L.SetTop(0)
+	L.Push(glua.LString(b))
+	return 1
+}
+
+// concatByPairs joins parts of which some are neither strings nor numbers: from the last to the
+// first, as Lua does.
+func (st *State) concatByPairs(L *glua.LState, n int) int {
+	right := L.Get(n)
+	for i := n - 1; i >= 1; i-- {
+		left := L.Get(i)
+		if a, ok := joinable(left); ok {
+			if b, ok := joinable(right); ok {
+				st.watch.charge(len(a) + len(b))
+				right = glua.LString(a + b)
+				continue
+			}
+		}
+		fn := L.GetMetaField(left, "__concat")
+		if fn == glua.LNil {
+			fn = L.GetMetaField(right, "__concat")
+		}
+		if _, ok := fn.(*glua.LFunction); !ok {
+			bad, at := left, i
+			if _, ok := joinable(left); ok {
+				bad, at = right, i+1
+			}
+			what := "a " + bad.Type().String() + " value"
+			if name := argumentName(L, at); name != "" {
+				what = name + " (" + what + ")"
+			}
+			return raise(L, "attempt to concatenate %s", what)
+		}
+		L.Push(fn)
+		L.Push(left)
+		L.Push(right)
+		L.Call(2, 1)
+		right = L.Get(-1)
+		L.Pop(1)
+	}
+	L.SetTop(0)
+	L.Push(right)
+	return 1
+}
+
+func joinable(v glua.LValue) (string, bool) {
+	switch v := v.(type) {
+	case glua.LString:
+		return string(v), true
+	case glua.LNumber:
+		return numberText(float64(v)), true
+	}
+	return "", false
+}
+
+// setElement is t[k] = v.
+func setElement(st *State, L *glua.LState) int {
+	t, ok := L.Get(1).(*glua.LTable)
+	key, v := L.Get(2), L.Get(3)
+	if !ok {
+		if L.GetMetaField(L.Get(1), "__newindex") == glua.LNil {
+			what := "a " + L.Get(1).Type().String() + " value"
+			if name := argumentName(L, 1); name != "" {
+				what = name + " (" + what + ")"
+			}
+			return raise(L, "attempt to index %s", what)
+		}
+		L.SetTable(L.Get(1), key, v)
+		return 0
+	}
+	if st.readonly[t] {
+		return raise(L, errReadonly)
+	}
+	checkKey(L, key)
+	st.grow(t, key, v)
+	if t.Metatable == glua.LNil {
+		t.RawSet(key, v)
+	} else {
+		L.SetTable(t, key, v)
+	}
+	return 0
+}
+
+// denseFrom is the index from which on a value that follows no other may make a table much larger:
+// the interpreter fills the space in between with nil.
+const denseFrom = 64
+
+// grow counts what an assignment lets a table grow by.
+func (st *State) grow(t *glua.LTable, key, v glua.LValue) {
+	if n, ok := key.(glua.LNumber); ok && n >= 1 && n < glua.LNumber(glua.MaxArrayIndex) && n == glua.LNumber(int(n)) {
+		if n > denseFrom && t.RawGetInt(int(n)) == glua.LNil && t.RawGetInt(int(n)-1) == glua.LNil {
+			if v == glua.LNil && t.MaxN() >= int(n) {
+				return
+			}
+			st.watch.charge(2 * perValue * int(n))
+			return
+		}
+		st.watch.charge(perValue)
+		return
+	}
+	if v == glua.LNil {
+		st.watch.lasting += perEntry
+	} else {
+		st.watch.charge(perEntry)
+	}
+}
+
+// guard returns the table of one of several assignments, if it may be changed.
+func guard(st *State, L *glua.LState) int {
+	if t, ok := L.Get(1).(*glua.LTable); ok {
+		if st.readonly[t] {
+			return raise(L, errReadonly)
+		}
+		if L.GetTop() > 1 {
+			st.grow(t, L.Get(2), glua.LTrue)
+		}
+	}
+	L.SetTop(1)
+	return 1
+}
+
+// guardKey returns a key of a table that is being made, or of one of several assignments.
+func guardKey(st *State, L *glua.LState) int {
+	if n, ok := L.Get(1).(glua.LNumber); ok && n > denseFrom && n < glua.LNumber(glua.MaxArrayIndex) {
+		st.watch.charge(2 * perValue * int(n))
+	} else {
+		st.watch.charge(perEntry)
+	}
+	L.SetTop(1)
+	return 1
+}
+
+// chargeTable counts a new table or function, and returns it.
+func chargeTable(st *State, L *glua.LState) int {
+	st.watch.charge(perTable)
+	L.SetTop(1)
+	return 1
+}
+
+func init() {
+	// A value at a large index is kept in a map, not in an array with nils before it.
+	glua.MaxArrayIndex = 1 << 22
+}

@@ -1,0 +1,579 @@
+package lua
+
+import (
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+// cjson, in version 2.1.0.
+var jsonFunctions map[string]function
+
+func init() {
+	jsonFunctions = map[string]function{
+		"encode": jsonEncode, "decode": jsonDecode, "new": jsonNew,
+		"encode_sparse_array":     jsonSparse,
+		"encode_max_depth":        jsonDepth(func(j *jsonSettings) *int { return &j.encodeDepth }),
+		"decode_max_depth":        jsonDepth(func(j *jsonSettings) *int { return &j.decodeDepth }),
+		"encode_number_precision": jsonPrecision, "encode_keep_buffer": jsonKeepBuffer,
+		"encode_invalid_numbers": jsonEncodeInvalid, "decode_invalid_numbers": jsonDecodeInvalid,
+	}
+	for name := range jsonFunctions {
+		libraryNames[name] = true
+	}
+}
+
+// jsonSettings are what functions of cjson set. They end with the script.
+type jsonSettings struct {
+	sparseConvert            bool
+	sparseRatio, sparseSafe  int
+	encodeDepth, decodeDepth int
+	precision                int
+	keepBuffer               bool
+	encodeInvalid            int // 0: an error, 1: as they are, 2: null
+	decodeInvalid            bool
+}
+
+var defaultJSON = jsonSettings{
+	sparseRatio: 2, sparseSafe: 10, encodeDepth: 1000, decodeDepth: 1000, precision: 14, keepBuffer: true,
+	decodeInvalid: true,
+}
+
+type encoder struct {
+	st      *State
+	L       *glua.LState
+	out     []byte
+	counted int
+}
+
+func jsonEncode(st *State, L *glua.LState) int {
+	if L.GetTop() != 1 {
+		return argError(L, 1, "expected 1 argument")
+	}
+	e := encoder{st: st, L: L}
+	e.value(L.Get(1), 0)
+	e.count()
+	return pushString(L, string(e.out))
+}
+
+func (e *encoder) count() {
+	e.st.watch.charge(2 * (len(e.out) - e.counted))
+	e.counted = len(e.out)
+}
+
+func (e *encoder) value(v glua.LValue, depth int) {
+	if e.st.watch.step(1); len(e.out)-e.counted > 4<<10 {
+		e.count()
+	}
+	switch v := v.(type) {
+	case glua.LString:
+		e.text(string(v))
+	case glua.LNumber:
+		e.number(float64(v))
+	case glua.LBool:
+		e.out = strconv.AppendBool(e.out, bool(v))
+	case *glua.LTable:
+		e.table(v, depth+1)
+	case *glua.LUserData:
+		if v != e.st.null {
+			e.fail("userdata")
+		}
+		e.out = append(e.out, "null"...)
+	default:
+		if v == glua.LNil {
+			e.out = append(e.out, "null"...)
+			return
+		}
+		e.fail(v.Type().String())
+	}
+}
+
+func (e *encoder) fail(kind string) {
+	raise(e.L, "Cannot serialise %s: type not supported", kind)
+}
+
+func (e *encoder) text(s string) {
+	e.out = append(e.out, '"')
+	for i := range len(s) {
+		switch c := s[i]; c {
+		case '"', '\\', '/':
+			e.out = append(e.out, '\\', c)
+		case '\b':
+			e.out = append(e.out, `\b`...)
+		case '\t':
+			e.out = append(e.out, `\t`...)
+		case '\n':
+			e.out = append(e.out, `\n`...)
+		case '\f':
+			e.out = append(e.out, `\f`...)
+		case '\r':
+			e.out = append(e.out, `\r`...)
+		default:
+			if c < 32 || c == 127 {
+				e.out = append(e.out, `\u00`...)
+				e.out = append(e.out, "0123456789abcdef"[c>>4], "0123456789abcdef"[c&15])
+			} else {
+				e.out = append(e.out, c)
+			}
+		}
+	}
+	e.out = append(e.out, '"')
+}
+
+func (e *encoder) number(f float64) {
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		switch e.st.json.encodeInvalid {
+		case 0:
+			raise(e.L, "Cannot serialise number: must not be NaN or Inf")
+		case 2:
+			e.out = append(e.out, "null"...)
+			return
+		}
+		if math.IsNaN(f) {
+			e.out = append(e.out, "nan"...)
+			return
+		}
+	}
+	if e.st.json.precision == 14 {
+		e.out = appendNumber(e.out, f, 14)
+		return
+	}
+	e.out = strconv.AppendFloat(e.out, f, 'g', e.st.json.precision, 64)
+}
+
+func (e *encoder) table(t *glua.LTable, depth int) {
+	if depth > e.st.json.encodeDepth {
+		raise(e.L, "Cannot serialise, excessive nesting (%d)", depth)
+	}
+	if n := e.length(t); n > 0 {
+		e.out = append(e.out, '[')
+		for i := 1; i <= n; i++ {
+			if i > 1 {
+				e.out = append(e.out, ',')
+			}
+			e.value(t.RawGet(glua.LNumber(i)), depth)
+		}
+		e.out = append(e.out, ']')
+		return
+	}
+	e.out = append(e.out, '{')
+	first := true
+	each(t, func(key, v glua.LValue) {
+		if !first {
+			e.out = append(e.out, ',')
+		}
+		first = false
+		switch key := key.(type) {
+		case glua.LString:
+			e.text(string(key))
+		case glua.LNumber:
+			e.out = append(e.out, '"')
+			e.number(float64(key))
+			e.out = append(e.out, '"')
+		default:
+			raise(e.L, "Cannot serialise %s: table key must be a number or string", key.Type())
+		}
+		e.out = append(e.out, ':')
+		e.value(v, depth)
+	})
+	e.out = append(e.out, '}')
+}
+
+// length returns the length of an array, or -1 if the table is an object.
+func (e *encoder) length(t *glua.LTable) int {
+	most, count, array := 0, 0, true
+	each(t, func(key, _ glua.LValue) {
+		n, ok := key.(glua.LNumber)
+		if !ok || n < 1 || n != glua.LNumber(math.Floor(float64(n))) || n > math.MaxInt32 {
+			array = false
+			return
+		}
+		most = max(most, int(n))
+		count++
+	})
+	j := &e.st.json
+	if !array {
+		return -1
+	}
+	if j.sparseRatio > 0 && most > count*j.sparseRatio && most > j.sparseSafe {
+		if !j.sparseConvert {
+			raise(e.L, "Cannot serialise table: excessively sparse array")
+		}
+		return -1
+	}
+	return most
+}
+
+type decoder struct {
+	st    *State
+	L     *glua.LState
+	src   string
+	at    int
+	depth int
+}
+
+func jsonDecode(st *State, L *glua.LState) int {
+	if L.GetTop() != 1 {
+		return argError(L, 1, "expected 1 argument")
+	}
+	d := decoder{st: st, L: L, src: checkString(st, L, 1)}
+	if len(d.src) > 1 && (d.src[0] == 0 || d.src[1] == 0) {
+		return raise(L, "JSON parser does not support UTF-16 or UTF-32")
+	}
+	d.spaces()
+	v := d.value()
+	d.spaces()
+	if d.at < len(d.src) {
+		d.fail("the end", d.at)
+	}
+	L.Push(v)
+	return 1
+}
+
+func (d *decoder) spaces() {
+	for d.at < len(d.src) {
+		switch d.src[d.at] {
+		case ' ', '\t', '\n', '\r':
+			d.at++
+		default:
+			return
+		}
+	}
+}
+
+// fail raises the error of Redis for a token that is not what is expected.
+func (d *decoder) fail(want string, at int) {
+	raise(d.L, "Expected %s but found %s at character %d", want, d.token(at), at+1)
+}
+
+// token names the token at a position, as cjson does.
+func (d *decoder) token(at int) string {
+	if at >= len(d.src) {
+		return "T_END"
+	}
+	switch c := d.src[at]; c {
+	case '{':
+		return "T_OBJ_BEGIN"
+	case '}':
+		return "T_OBJ_END"
+	case '[':
+		return "T_ARR_BEGIN"
+	case ']':
+		return "T_ARR_END"
+	case ':':
+		return "T_COLON"
+	case ',':
+		return "T_COMMA"
+	case '"':
+		return "T_STRING"
+	case 0:
+		return "T_END"
+	default:
+		if isDigit(c) || c == '-' {
+			return "T_NUMBER"
+		}
+		rest := d.src[at:]
+		switch {
+		case hasWord(rest, "true"), hasWord(rest, "false"):
+			return "T_BOOLEAN"
+		case hasWord(rest, "null"):
+			return "T_NULL"
+		}
+	}
+	return "invalid token"
+}
+
+func hasWord(s, word string) bool { return len(s) >= len(word) && s[:len(word)] == word }
+
+func (d *decoder) value() glua.LValue {
+	d.st.watch.step(1)
+	if d.at >= len(d.src) {
+		d.fail("value", d.at)
+	}
+	rest := d.src[d.at:]
+	switch c := rest[0]; {
+	case c == '{':
+		return d.object()
+	case c == '[':
+		return d.array()
+	case c == '"':
+		return glua.LString(d.text())
+	case hasWord(rest, "true"):
+		d.at += 4
+		return glua.LTrue
+	case hasWord(rest, "false"):
+		d.at += 5
+		return glua.LFalse
+	case hasWord(rest, "null"):
+		d.at += 4
+		return d.st.null
+	case isDigit(c) || c == '-' || c == '+' || c == 'i' || c == 'I' || c == 'n' || c == 'N':
+		return d.number()
+	}
+	d.fail("value", d.at)
+	return nil
+}
+
+func (d *decoder) number() glua.LValue {
+	end := d.at
+	for end < len(d.src) {
+		c := d.src[end]
+		if !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && c != '.' && c != '-' && c != '+' {
+			break
+		}
+		end++
+	}
+	text := d.src[d.at:end]
+	digits := text
+	if digits[0] == '-' {
+		digits = digits[1:]
+	}
+	plain := digits != "" && isDigit(digits[0]) &&
+		(len(digits) == 1 || digits[0] != '0' || !isDigit(digits[1]) && digits[1]|0x20 != 'x')
+	if !plain && !d.st.json.decodeInvalid {
+		d.fail("value", d.at)
+	}
+	for end := len(text); end > 0; end-- { // strtod takes the longest number
+		if f, ok := parseNumber(text[:end]); ok {
+			d.at += end
+			return glua.LNumber(f)
+		}
+	}
+	if !isDigit(text[0]) && text[0] != '-' && text[0] != '+' {
+		d.fail("value", d.at)
+	}
+	raise(d.L, "Expected value but found invalid number at character %d", d.at+1)
+	return nil
+}
+
+func (d *decoder) enter() {
+	if d.depth++; d.depth > d.st.json.decodeDepth {
+		raise(d.L, "Found too many nested data structures (%d) at character %d", d.depth, d.at+1)
+	}
+	d.st.watch.charge(perTable / 4)
+	d.at++
+	d.spaces()
+}
+
+func (d *decoder) array() glua.LValue {
+	d.enter()
+	t := d.L.CreateTable(4, 0)
+	if d.at < len(d.src) && d.src[d.at] == ']' {
+		d.at++
+		d.depth--
+		return t
+	}
+	for i := 1; ; i++ {
+		d.st.watch.charge(perValue)
+		t.RawSetInt(i, d.value())
+		d.spaces()
+		if d.at < len(d.src) && d.src[d.at] == ']' {
+			d.at++
+			d.depth--
+			return t
+		}
+		if d.at >= len(d.src) || d.src[d.at] != ',' {
+			d.fail("comma or array end", d.at)
+		}
+		d.at++
+		d.spaces()
+	}
+}
+
+func (d *decoder) object() glua.LValue {
+	d.enter()
+	t := d.L.CreateTable(0, 4)
+	if d.at < len(d.src) && d.src[d.at] == '}' {
+		d.at++
+		d.depth--
+		return t
+	}
+	for {
+		if d.at >= len(d.src) || d.src[d.at] != '"' {
+			d.fail("object key string", d.at)
+		}
+		key := d.text()
+		d.spaces()
+		if d.at >= len(d.src) || d.src[d.at] != ':' {
+			d.fail("colon", d.at)
+		}
+		d.at++
+		d.spaces()
+		d.st.watch.charge(perEntry + len(key))
+		t.RawSetString(key, d.value())
+		d.spaces()
+		if d.at < len(d.src) && d.src[d.at] == '}' {
+			d.at++
+			d.depth--
+			return t
+		}
+		if d.at >= len(d.src) || d.src[d.at] != ',' {
+			d.fail("comma or object end", d.at)
+		}
+		d.at++
+		d.spaces()
+	}
+}
+
+// text reads a string.
+func (d *decoder) text() string {
+	begin := d.at
+	d.at++
+	var out []byte
+	from := d.at
+	for {
+		if d.at >= len(d.src) {
+			raise(d.L, "Expected value but found unexpected end of string at character %d", d.at+1)
+		}
+		switch c := d.src[d.at]; {
+		case c == '"':
+			d.at++
+			d.st.watch.charge(d.at - begin)
+			d.st.watch.step((d.at - begin) / 16)
+			if out == nil {
+				return d.src[from : d.at-1]
+			}
+			return string(append(out, d.src[from:d.at-1]...))
+		case c == '\\':
+			out = append(out, d.src[from:d.at]...)
+			out = d.escape(out)
+			from = d.at
+		default:
+			d.at++
+		}
+	}
+}
+
+func (d *decoder) escape(out []byte) []byte {
+	if d.at+1 >= len(d.src) {
+		raise(d.L, "Expected value but found unexpected end of string at character %d", d.at+2)
+	}
+	c := d.src[d.at+1]
+	switch c {
+	case '"', '\\', '/':
+	case 'b':
+		c = '\b'
+	case 'f':
+		c = '\f'
+	case 'n':
+		c = '\n'
+	case 'r':
+		c = '\r'
+	case 't':
+		c = '\t'
+	case 'u':
+		return d.unicode(out)
+	default:
+		raise(d.L, "Expected value but found invalid escape code at character %d", d.at+1)
+	}
+	d.at += 2
+	return append(out, c)
+}
+
+func (d *decoder) unicode(out []byte) []byte {
+	at := d.at
+	r, ok := d.hex(at)
+	if ok && r >= 0xdc00 && r < 0xe000 {
+		ok = false
+	}
+	d.at += 6
+	if ok && r >= 0xd800 && r < 0xdc00 {
+		low, fine := d.hex(d.at)
+		if ok = fine && low >= 0xdc00 && low < 0xe000; ok {
+			r = (r-0xd800)<<10 + (low - 0xdc00) + 0x10000
+			d.at += 6
+		}
+	}
+	if !ok {
+		raise(d.L, "Expected value but found invalid unicode escape code at character %d", at+1)
+	}
+	return utf8.AppendRune(out, r)
+}
+
+func (d *decoder) hex(at int) (rune, bool) {
+	if at+6 > len(d.src) || d.src[at] != '\\' || d.src[at+1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(d.src[at+2:at+6], 16, 16)
+	return rune(n), err == nil
+}
+
+func jsonNew(st *State, L *glua.LState) int {
+	L.Push(st.globals.RawGetString("cjson"))
+	return 1
+}
+
+func jsonDepth(field func(*jsonSettings) *int) function {
+	return func(st *State, L *glua.LState) int {
+		at := field(&st.json)
+		*at = jsonInt(L, 1, *at, 1, math.MaxInt32)
+		L.Push(glua.LNumber(*at))
+		return 1
+	}
+}
+
+func jsonInt(L *glua.LState, n, otherwise, least, most int) int {
+	if L.Get(n) == glua.LNil {
+		return otherwise
+	}
+	v := checkInt(L, n)
+	if v < least || v > most {
+		argError(L, n, "expected integer between "+strconv.Itoa(least)+" and "+strconv.Itoa(most))
+	}
+	return v
+}
+
+func jsonPrecision(st *State, L *glua.LState) int {
+	st.json.precision = jsonInt(L, 1, st.json.precision, 1, 14)
+	L.Push(glua.LNumber(st.json.precision))
+	return 1
+}
+
+func jsonSparse(st *State, L *glua.LState) int {
+	j := &st.json
+	if v := L.Get(1); v != glua.LNil {
+		j.sparseConvert = glua.LVAsBool(v)
+	}
+	j.sparseRatio = jsonInt(L, 2, j.sparseRatio, 0, math.MaxInt32)
+	j.sparseSafe = jsonInt(L, 3, j.sparseSafe, 0, math.MaxInt32)
+	L.Push(glua.LBool(j.sparseConvert))
+	L.Push(glua.LNumber(j.sparseRatio))
+	L.Push(glua.LNumber(j.sparseSafe))
+	return 3
+}
+
+func jsonKeepBuffer(st *State, L *glua.LState) int {
+	if v := L.Get(1); v != glua.LNil {
+		st.json.keepBuffer = glua.LVAsBool(v)
+	}
+	L.Push(glua.LBool(st.json.keepBuffer))
+	return 1
+}
+
+func jsonEncodeInvalid(st *State, L *glua.LState) int {
+	switch v := L.Get(1); {
+	case v == glua.LNil:
+	case v == glua.LString("null"):
+		st.json.encodeInvalid = 2
+	case glua.LVAsBool(v):
+		st.json.encodeInvalid = 1
+	default:
+		st.json.encodeInvalid = 0
+	}
+	if st.json.encodeInvalid == 2 {
+		L.Push(glua.LString("null"))
+	} else {
+		L.Push(glua.LBool(st.json.encodeInvalid == 1))
+	}
+	return 1
+}
+
+func jsonDecodeInvalid(st *State, L *glua.LState) int {
+	if v := L.Get(1); v != glua.LNil {
+		st.json.decodeInvalid = glua.LVAsBool(v)
+	}
+	L.Push(glua.LBool(st.json.decodeInvalid))
+	return 1
+}

@@ -1,0 +1,142 @@
+package lua
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	glua "github.com/yuin/gopher-lua"
+)
+
+// killer is a host that ends a script as soon as it is overdue.
+type killer struct{ st *State }
+
+func (killer) Do([][]byte, bool) []byte       { return []byte("+OK\r\n") }
+func (killer) Allowed([][]byte) (bool, error) { return true, nil }
+func (killer) Log(int, string)                {}
+func (k killer) Overdue()                     { k.st.watch.killed.Store(true) }
+
+// run runs a script that may take no time and 8 MB, and returns its result as text or its error.
+func run(t testing.TB, source string) string {
+	t.Helper()
+	s, err := Compile(source)
+	if err != nil {
+		return err.Error()
+	}
+	st := Take()
+	defer st.Release()
+	text := ""
+	limits := Limits{Memory: 8 << 20, Time: time.Nanosecond}
+	err = st.Run(&Run{Script: s, Host: killer{st}, Among: NewScripts(), Limits: limits},
+		func(st *State, v glua.LValue) error {
+			text = st.textOf(v)
+			return nil
+		})
+	if err != nil {
+		e, ok := err.(*Error)
+		require.True(t, ok, "%s: %v", source, err)
+		return e.Text
+	}
+	return text
+}
+
+func TestEndlessScriptsEnd(t *testing.T) {
+	for _, source := range []string{
+		"while true do end",
+		"repeat until false",
+		"for i=1,math.huge do end",
+		"while true do pcall(function() while true do end end) end",
+		"while true do xpcall(function() while true do end end, function() while true do end end) end",
+		"local function f() return f() end return f()",
+		"local function f(n) if n > 0 then f(n-1) f(n-1) end end f(150)",
+		"coroutine.wrap(function() while true do end end)()",
+		"loadstring('while true do end')()",
+		"return string.gsub(string.rep('a',200000),'.-b','')",
+		"return string.find(string.rep('a',40),string.rep('a*',20)..'b')",
+		"setmetatable({}, {__index=function(t,k) return t[k..'x'] end}).x = nil while true do end",
+		"for w in (function() return 1 end) do end",
+		"local t = setmetatable({}, {__lt=function() while true do end end}) return t < t",
+		"table.sort({1,2,3}, function() while true do end end)",
+	} {
+		assert.Equal(t, "ERR "+KillWords, run(t, source), source)
+	}
+}
+
+func TestScriptsThatTakeMuchMemoryEnd(t *testing.T) {
+	for _, source := range []string{
+		"return string.rep('x', 1e9)",
+		"return ('x'):rep(2^31)",
+		"local t = {} t[4000000] = 1",
+		"local t = {[4000000] = 1}",
+		"local a, b = {}, {} a[4000000], b[1] = 1, 1",
+		"local t = {} table.insert(t, 4000000, 1)",
+		"rawset({}, 1000000, 1)",
+	} {
+		assert.Equal(t, "ERR "+errMemory, run(t, source), source)
+	}
+	for _, source := range []string{
+		"local s = 'x' while true do s = s .. s end",
+		"local t = {} while true do t[#t+1] = {} end",
+		"local t = {} for i=1,1e9 do t[i] = i end",
+		"local t = {} for i=1,1e9 do t['k'..i] = i end",
+		"local t = {} for i=1,1e9 do t['k'..i] = i t['k'..i] = nil end",
+		"local t = {} while true do t = {t} end",
+		"local t = {} while true do t[#t+1] = function() return t end end",
+		"local t = {} while true do t[#t+1] = coroutine.create(function() end) end",
+		"local t = {} while true do t[#t+1] = string.rep('x', 1000) .. #t end",
+		"local t = {} while true do t[#t+1] = ('x'):rep(100000):upper() .. #t end",
+		"local s = 'x' while true do s = string.gsub(s, '.', '%0%0') end",
+		"local s = 'x' while true do s = string.format('%s%s', s, s) end",
+		"local t = {'x'} while true do t[1] = table.concat({t[1], t[1]}) end",
+		"local s = 'x' while true do s = cjson.encode({s, s}) end",
+		"local s = 'x' while true do s = cmsgpack.pack(s, s) end",
+	} {
+		got := run(t, source)
+		assert.True(t, got == "ERR "+errMemory || got == "ERR "+KillWords, "%s: %.200s", source, got)
+	}
+}
+
+func TestDeepRecursionIsAnError(t *testing.T) {
+	for _, source := range []string{
+		"local function f() return f() + 1 end return f()",
+		"local function f() return pcall(f) end return f()",
+		"local t = setmetatable({}, {}) getmetatable(t).__index = function(t, k) return t[k] end return t.x",
+		"local function f(s) return (s:gsub('.', f)) end return f('x')",
+		"return " + string(make([]byte, 0)) + "1",
+	} {
+		got := run(t, source)
+		assert.NotContains(t, got, "internal error", source)
+		assert.NotContains(t, got, "runtime error", source)
+	}
+}
+
+// What one script does is not seen by the next on the same state.
+func TestStatesKeepNothing(t *testing.T) {
+	for _, source := range []string{
+		"foo = 1", "redis.call = nil", "redis['call'] = nil", "string.format = 1", "rawset(string, 'format', 1)",
+		"rawset(_G, 'foo', 1)", "local s = string s.format = nil", "_G.redis = nil", "KEYS = 1",
+		"getmetatable('').__index = nil", "table.insert(redis, 1)", "setmetatable(string, {})",
+		"function tostring() end",
+		"table.sort(KEYS, nil, 1) string.x, string.y = 1, 2", "local k = 'call' redis[k] = 1", "math.pi = 3",
+		"cjson.encode_max_depth(1) error('x')", "getmetatable(_G).__index = nil",
+		"local a, b = 1, 2; a, redis.call = 1, 2", "for _, n in ipairs({'call'}) do redis[n] = nil end",
+	} {
+		_ = run(t, source)
+	}
+	assert.Equal(t, "OK 1.5 2 nil {{}}", run(t, `return redis.call('x').ok .. ' ' .. string.format('%g', 1.5) .. ' ' ..
+		#{1, 2} .. ' ' .. tostring(rawget(_G, 'foo')) .. ' ' .. cjson.encode({a={}}):gsub('"a":', '')`))
+}
+
+func FuzzScripts(f *testing.F) {
+	for _, source := range []string{
+		"return 1", "local t = {} for i=1,10 do t[i]=i end return #t", "return string.gsub('abc','%w','%0%0')",
+		"return cjson.decode('[1,{}]')", "return struct.unpack('>I4','abcd')",
+		"return cmsgpack.unpack('\\x93\\1\\2\\3')",
+		"while true do end", "local function f(...) return select('#',...) end return f(1,nil)",
+		"a.b.c = d", "goto x ::x::", "return {} .. {}", "coroutine.wrap(function() coroutine.yield(1) end)()",
+	} {
+		f.Add(source)
+	}
+	f.Fuzz(func(t *testing.T, source string) { run(t, source) })
+}

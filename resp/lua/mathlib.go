@@ -1,0 +1,119 @@
+package lua
+
+import (
+	"math"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+var mathFunctions = map[string]function{
+	"abs": ofOne(math.Abs), "acos": ofOne(math.Acos), "asin": ofOne(math.Asin), "atan": ofOne(math.Atan),
+	"atan2": ofTwo(math.Atan2), "ceil": ofOne(math.Ceil), "cos": ofOne(math.Cos), "cosh": ofOne(math.Cosh),
+	"deg": ofOne(func(x float64) float64 { return x / (math.Pi / 180) }), "exp": ofOne(math.Exp),
+	"floor": ofOne(math.Floor), "fmod": ofTwo(math.Mod), "frexp": mathFrexp, "ldexp": mathLdexp,
+	"log": ofOne(math.Log), "log10": ofOne(math.Log10), "max": mathMax, "min": mathMin, "mod": ofTwo(math.Mod),
+	"modf": mathModf, "pow": ofTwo(math.Pow), "rad": ofOne(func(x float64) float64 { return x * (math.Pi / 180) }),
+	"random": mathRandom, "randomseed": mathRandomSeed, "sin": ofOne(math.Sin), "sinh": ofOne(math.Sinh),
+	"sqrt": ofOne(math.Sqrt), "tan": ofOne(math.Tan), "tanh": ofOne(math.Tanh),
+}
+
+var mathConstants = map[string]glua.LValue{"pi": glua.LNumber(math.Pi), "huge": glua.LNumber(math.Inf(1))}
+
+func ofOne(op func(float64) float64) function {
+	return func(_ *State, L *glua.LState) int {
+		L.Push(glua.LNumber(op(checkNumber(L, 1))))
+		return 1
+	}
+}
+
+func ofTwo(op func(a, b float64) float64) function {
+	return func(_ *State, L *glua.LState) int {
+		L.Push(glua.LNumber(op(checkNumber(L, 1), checkNumber(L, 2))))
+		return 1
+	}
+}
+
+func mathFrexp(_ *State, L *glua.LState) int {
+	fraction, exponent := math.Frexp(checkNumber(L, 1))
+	L.Push(glua.LNumber(fraction))
+	L.Push(glua.LNumber(exponent))
+	return 2
+}
+
+func mathLdexp(_ *State, L *glua.LState) int {
+	L.Push(glua.LNumber(math.Ldexp(checkNumber(L, 1), checkInt(L, 2))))
+	return 1
+}
+
+func mathModf(_ *State, L *glua.LState) int {
+	f := checkNumber(L, 1)
+	whole, fraction := math.Modf(f)
+	if math.IsInf(f, 0) {
+		whole, fraction = f, math.Copysign(0, f)
+	}
+	L.Push(glua.LNumber(whole))
+	L.Push(glua.LNumber(fraction))
+	return 2
+}
+
+func mathMax(_ *State, L *glua.LState) int {
+	most := checkNumber(L, 1)
+	for i := 2; i <= L.GetTop(); i++ {
+		if f := checkNumber(L, i); f > most {
+			most = f
+		}
+	}
+	L.Push(glua.LNumber(most))
+	return 1
+}
+
+func mathMin(_ *State, L *glua.LState) int {
+	least := checkNumber(L, 1)
+	for i := 2; i <= L.GetTop(); i++ {
+		if f := checkNumber(L, i); f < least {
+			least = f
+		}
+	}
+	L.Push(glua.LNumber(least))
+	return 1
+}
+
+// random is the generator of Redis' scripts, drand48: each script gets the same numbers.
+type random struct{ x uint64 }
+
+func (r *random) seed(n int64) { r.x = uint64(uint32(n))<<16 | 0x330e }
+
+func (r *random) next() int64 {
+	r.x = (r.x*0x5deece66d + 0xb) & (1<<48 - 1)
+	return int64(r.x >> 17)
+}
+
+const mostRandom = 0x7fffffff
+
+func mathRandom(st *State, L *glua.LState) int {
+	r := float64(st.random.next()%mostRandom) / mostRandom
+	switch L.GetTop() {
+	case 0:
+		L.Push(glua.LNumber(r))
+	case 1:
+		to := checkInt(L, 1)
+		if to < 1 {
+			return argError(L, 1, "interval is empty")
+		}
+		L.Push(glua.LNumber(math.Floor(r*float64(to)) + 1))
+	case 2:
+		from, to := checkInt(L, 1), checkInt(L, 2)
+		if from > to {
+			return argError(L, 2, "interval is empty")
+		}
+		L.Push(glua.LNumber(math.Floor(r*float64(to-from+1)) + float64(from)))
+	default:
+		return raise(L, "wrong number of arguments")
+	}
+	return 1
+}
+
+func mathRandomSeed(st *State, L *glua.LState) int {
+	st.random.seed(int64(checkInt(L, 1)))
+	return 0
+}

@@ -1,0 +1,102 @@
+package lua
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// appendNumber appends a number as C's %.<digits>g does: 14 digits in scripts, 17 to commands.
+func appendNumber(b []byte, f float64, digits int) []byte {
+	if f == math.Trunc(f) && math.Abs(f) < 1e14 && (f != 0 || !math.Signbit(f)) {
+		return strconv.AppendInt(b, int64(f), 10)
+	}
+	switch {
+	case math.IsNaN(f):
+		if math.Signbit(f) {
+			return append(b, "-nan"...)
+		}
+		return append(b, "nan"...)
+	case math.IsInf(f, 1):
+		return append(b, "inf"...)
+	case math.IsInf(f, -1):
+		return append(b, "-inf"...)
+	}
+	return strconv.AppendFloat(b, f, 'g', digits, 64)
+}
+
+// numberText returns a number as tostring does.
+func numberText(f float64) string {
+	var buf [32]byte
+	return string(appendNumber(buf[:0], f, 14))
+}
+
+const spaces = " \f\n\r\t\v"
+
+// parseNumber returns the number that a text is, as C's strtod reads it: decimal or hexadecimal,
+// inf or nan, with space around it.
+func parseNumber(text string) (f float64, ok bool) {
+	text = strings.Trim(text, spaces)
+	if text == "" || strings.IndexByte(text, '_') >= 0 {
+		return 0, false
+	}
+	digits := strings.TrimLeft(text, "+-")
+	if len(text)-len(digits) > 1 {
+		return 0, false
+	}
+	if len(digits) > 1 && (digits[1] == 'x' || digits[1] == 'X') && !strings.ContainsAny(digits, "pP") {
+		text += "p0"
+	}
+	if len(digits) > 3 && strings.EqualFold(digits[:3], "nan") {
+		return 0, false
+	}
+	if strings.EqualFold(digits, "nan") { // Go refuses its sign
+		f = math.NaN()
+		if text[0] == '-' {
+			f = math.Copysign(f, -1)
+		}
+		return f, true
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil && err.(*strconv.NumError).Err != strconv.ErrRange {
+		return 0, false
+	}
+	return f, true
+}
+
+// parseInteger reads an unsigned integer of a base from 2 to 36, as strtoul does.
+func parseInteger(text string, base int) (f float64, ok bool) {
+	text = strings.Trim(text, spaces)
+	negative := false
+	if text != "" && (text[0] == '-' || text[0] == '+') {
+		negative, text = text[0] == '-', text[1:]
+	}
+	if base == 16 && len(text) > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X') {
+		text = text[2:]
+	}
+	n, err := strconv.ParseUint(text, base, 64)
+	if err != nil {
+		if numErr, _ := err.(*strconv.NumError); numErr.Err != strconv.ErrRange {
+			return 0, false
+		}
+		n = math.MaxUint64
+	}
+	if strings.IndexByte(text, '_') >= 0 {
+		return 0, false
+	}
+	if negative {
+		n = -n
+	}
+	return float64(n), true
+}
+
+// toInt64 converts a number as C does on amd64: what does not fit is the smallest integer.
+func toInt64(f float64) int64 {
+	if f >= math.MinInt64 && f < -math.MinInt64 {
+		return int64(f)
+	}
+	return math.MinInt64
+}
+
+// toInt is toInt64 for sizes and positions, which no string reaches.
+func toInt(f float64) int { return int(max(min(toInt64(f), math.MaxInt32), math.MinInt32)) }

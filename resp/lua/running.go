@@ -1,0 +1,76 @@
+package lua
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Scripts are the scripts that run in a server: they share memory, and can be ended. It is safe for
+// concurrent use.
+type Scripts struct {
+	memory atomic.Int64 // that the scripts may take until each is measured again, see watch.measure
+
+	mu   sync.Mutex
+	busy map[*Busy]struct{}
+}
+
+// NewScripts returns what the scripts of a server share.
+func NewScripts() *Scripts { return &Scripts{busy: make(map[*Busy]struct{})} }
+
+// Memory returns how many bytes the running scripts may take, beside firstBytes for each.
+func (s *Scripts) Memory() int64 { return s.memory.Load() }
+
+// share is how many scripts may take the memory of one at the same time.
+const share = 4
+
+// Entry is a compiled script with its name, text and flags.
+type Entry struct {
+	SHA, Text string
+	Script    *Script
+	Flags     Flags
+}
+
+// Busy is a script that runs for longer than its limit.
+type Busy struct {
+	State *State
+	Wrote bool // it has changed keys: it cannot be ended
+}
+
+// SetBusy adds a script that others may end from now on. Unset is called before its end.
+func (s *Scripts) SetBusy(b *Busy) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy[b] = struct{}{}
+}
+
+// Unset removes a script.
+func (s *Scripts) Unset(b *Busy) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.busy, b)
+}
+
+// Writes notes that a script changes keys from now on. It reports false if the script was ended
+// before.
+func (s *Scripts) Writes(b *Busy) (ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.Wrote = true
+	return !b.State.watch.killed.Load()
+}
+
+// Kill ends the scripts that run for too long and have changed nothing. It returns how many these
+// are, and how many others run for too long.
+func (s *Scripts) Kill() (killed, others int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for b := range s.busy {
+		if b.Wrote {
+			others++
+			continue
+		}
+		b.State.watch.killed.Store(true)
+		killed++
+	}
+	return killed, others
+}

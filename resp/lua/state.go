@@ -1,0 +1,231 @@
+package lua
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+// Host is what a script calls.
+type Host interface {
+	// Do runs a command, and returns its reply in the protocol, which is valid until the next
+	// call. resp3 is what redis.setresp has set. The words are valid until it returns.
+	Do(words [][]byte, resp3 bool) (reply []byte)
+	// Allowed reports whether the user may run a command.
+	Allowed(words [][]byte) (bool, error)
+	// Log logs a line at a level from 0 to 3, as redis.log.
+	Log(level int, text string)
+	// Overdue is called once, when the script has run for longer than its limit.
+	Overdue()
+}
+
+// State is an interpreter. Only one goroutine may use it. Between two scripts it holds nothing of
+// the first: globals cannot be set, and libraries cannot be changed.
+type State struct {
+	L     *glua.LState
+	host  Host
+	watch watch
+
+	globals  *glua.LTable
+	readonly map[*glua.LTable]bool
+	values   []glua.LValue   // in the order of given
+	noop     *glua.LFunction // a function of Lua that does nothing
+	handler  *glua.LFunction
+	null     *glua.LUserData
+
+	resp3     bool
+	killWords string
+	errorLine int // of the latest error that has no position in its text
+	result    glua.LValue
+	args      arena
+	join      []byte
+	json      jsonSettings
+	random    random
+	next      *glua.LFunction // of ipairs
+	protos    map[*Script]*glua.LFunction
+}
+
+// arena holds the words of a call.
+type arena struct {
+	words [][]byte
+	text  []byte
+	ends  []int
+}
+
+// The stack of a script: as many calls within each other as in Lua, and values for them.
+const (
+	mostCalls  = 16000
+	mostStack  = 1 << 20 // values
+	firstStack = 512
+)
+
+var states = sync.Pool{New: func() any { return newState() }}
+
+func newState() *State {
+	st := &State{killWords: KillWords}
+	st.L = glua.NewState(glua.Options{
+		SkipOpenLibs: true, CallStackSize: mostCalls, MinimizeStackMemory: true,
+		RegistrySize: firstStack, RegistryMaxSize: mostStack, RegistryGrowStep: 4096,
+	})
+	st.watch.st = st
+	st.readonly = make(map[*glua.LTable]bool)
+	st.protos = make(map[*Script]*glua.LFunction)
+	st.open()
+	st.random.seed(rand.Int64())
+	return st
+}
+
+// KillWords is the error of a script that SCRIPT KILL has ended.
+const KillWords = "Script killed by user with SCRIPT KILL..."
+
+// Run is one run of a script.
+type Run struct {
+	Script     *Script
+	Keys, Args [][]byte
+	Host       Host
+	Limits     Limits
+	Among      *Scripts // those that run beside it
+}
+
+// Error is the error of a script.
+type Error struct {
+	Text string // the reply, its code first
+	Line int    // where it was raised
+}
+
+func (e *Error) Error() string { return e.Text }
+
+// Take returns an idle interpreter.
+func Take() *State { return states.Get().(*State) }
+
+// Release gives the state back, for other scripts.
+func (st *State) Release() {
+	st.host, st.result = nil, nil
+	if len(st.protos) > mostCached {
+		clear(st.protos)
+	}
+	if st.watch.dead != "" || st.watch.lasting > 0 || st.watch.charged > 1<<20 || cap(st.args.text) > 64<<10 {
+		return // its stack may be large
+	}
+	clear(st.args.words)
+	states.Put(st)
+}
+
+// mostCached is how many functions of scripts a state keeps.
+const mostCached = 64
+
+// Run runs a script, and appends its reply with emit, which is given its result. The result is
+// valid until emit returns.
+func (st *State) Run(r *Run, emit func(*State, glua.LValue) error) (err error) {
+	st.host, st.resp3, st.errorLine = r.Host, false, 0
+	st.watch.reset(r.Limits, r.Among)
+	L := st.L
+	if r.Script.watched {
+		L.SetContext(&st.watch)
+	}
+	st.json = defaultJSON
+	keys, argv := st.newList(r.Keys), st.newList(r.Args)
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = st.fault(fault)
+			st.watch.dead = "broken" // the state is not used again
+		}
+		if st.watch.granted > 0 {
+			st.watch.grant(0)
+		}
+		L.RemoveContext()
+		L.SetTop(0)
+		st.globals.RawSetString("KEYS", glua.LNil)
+		st.globals.RawSetString("ARGV", glua.LNil)
+		st.values[0], st.values[1] = glua.LNil, glua.LNil
+	}()
+	fn := st.protos[r.Script]
+	if fn == nil {
+		fn = L.NewFunctionFromProto(r.Script.proto)
+		st.protos[r.Script] = fn
+	}
+	st.globals.RawSetString("KEYS", keys)
+	st.globals.RawSetString("ARGV", argv)
+	st.values[0], st.values[1] = keys, argv
+	L.Push(fn)
+	for _, i := range r.Script.params {
+		L.Push(st.values[i])
+	}
+	if err := L.PCall(len(r.Script.params), 1, st.handler); err != nil {
+		return st.scriptError(err)
+	}
+	st.result = L.Get(-1)
+	return emit(st, st.result)
+}
+
+// newList returns the table of KEYS or ARGV.
+func (st *State) newList(words [][]byte) *glua.LTable {
+	t := st.L.CreateTable(len(words), 0)
+	for i, w := range words {
+		t.RawSetInt(i+1, glua.LString(w))
+	}
+	return t
+}
+
+// fault returns the error for a panic that is not Lua's: a bug of the interpreter.
+func (st *State) fault(fault any) error {
+	if e, ok := fault.(*glua.ApiError); ok {
+		return st.scriptError(e)
+	}
+	return fmt.Errorf("the interpreter panicked: %v", fault)
+}
+
+// scriptError returns the reply for what a script has raised.
+func (st *State) scriptError(err error) error {
+	e := (*glua.ApiError)(nil)
+	if !errors.As(err, &e) {
+		return err
+	}
+	if st.watch.dead != "" {
+		line := st.errorLine
+		return &Error{Text: "ERR " + st.watch.dead, Line: max(line, 1)}
+	}
+	text, line := "", st.errorLine
+	switch v := e.Object.(type) {
+	case *glua.LTable:
+		if s, ok := v.RawGetString("err").(glua.LString); ok {
+			text = string(s)
+		} else {
+			text = "ERR unknown error"
+		}
+	default:
+		if depthFault.MatchString(st.textOf(v)) { // there was no space to call handleError
+			v = glua.LString(fmt.Sprintf("%s:%d: stack overflow", chunkName, max(line, 1)))
+		}
+		text = "ERR " + st.textOf(v)
+	}
+	if n := lineOf(text); n > 0 {
+		line = n
+	}
+	return &Error{Text: text, Line: max(line, 1)}
+}
+
+// lineOf returns the line in the position that an error begins with; 0: it has none.
+func lineOf(text string) (line int) {
+	rest, found := strings.CutPrefix(text, "ERR "+chunkName+":")
+	if !found {
+		return 0
+	}
+	for _, c := range rest {
+		if c < '0' || c > '9' {
+			break
+		}
+		line = line*10 + int(c-'0')
+	}
+	return line
+}
+
+// chunkName is the name of scripts in messages.
+const chunkName = "user_script"
+
+// Compile compiles a script.
+func Compile(source string) (*Script, error) { return compile(source, chunkName) }

@@ -1,0 +1,406 @@
+package lua
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+var stringFunctions = map[string]function{
+	"byte": stringByte, "char": stringChar, "dump": stringDump, "find": stringFind, "format": stringFormat,
+	"gfind": stringGmatch, "gmatch": stringGmatch, "gsub": stringGsub, "len": stringLen, "lower": stringLower,
+	"match": stringMatch, "rep": stringRep, "reverse": stringReverse, "sub": stringSub, "upper": stringUpper,
+}
+
+// openStrings gives strings their methods, and arithmetic on strings that are numbers.
+func (st *State) openStrings() {
+	mt := st.L.CreateTable(0, 8)
+	mt.RawSetString("__index", st.globals.RawGetString("string"))
+	for name, op := range map[string]func(a, b float64) float64{
+		"__add": func(a, b float64) float64 { return a + b },
+		"__sub": func(a, b float64) float64 { return a - b },
+		"__mul": func(a, b float64) float64 { return a * b },
+		"__div": func(a, b float64) float64 { return a / b },
+		"__mod": modulo,
+		"__pow": math.Pow,
+		"__unm": func(a, _ float64) float64 { return -a },
+	} {
+		mt.RawSetString(name, st.function(func(_ *State, L *glua.LState) int {
+			a, b := L.Get(1), L.Get(2)
+			if name == "__unm" {
+				b = a
+			}
+			x, ok := asNumber(a)
+			y, fine := asNumber(b)
+			if !ok || !fine {
+				bad := a
+				if ok {
+					bad = b
+				}
+				return raise(L, "attempt to perform arithmetic on a %s value", bad.Type())
+			}
+			L.Push(glua.LNumber(op(x, y)))
+			return 1
+		}))
+	}
+	st.readonly[mt] = true
+	st.L.SetMetatable(glua.LString(""), mt)
+}
+
+func modulo(a, b float64) float64 { return a - math.Floor(a/b)*b }
+
+func pushString(L *glua.LState, s string) int {
+	L.Push(glua.LString(s))
+	return 1
+}
+
+// span returns the bytes from position i to j, counted from 1, or from the end if negative.
+func span(s string, i, j int) string {
+	if i < 0 {
+		i = max(len(s)+i+1, 1)
+	} else if i == 0 {
+		i = 1
+	}
+	if j < 0 {
+		j = len(s) + j + 1
+	}
+	if j = min(j, len(s)); i > j {
+		return ""
+	}
+	return s[i-1 : j]
+}
+
+func stringByte(st *State, L *glua.LState) int {
+	s := checkString(st, L, 1)
+	from := optInt(L, 2, 1)
+	part := span(s, from, optInt(L, 3, from))
+	if len(part) >= mostUnpacked {
+		return raise(L, "string slice too long")
+	}
+	for i := range len(part) {
+		L.Push(glua.LNumber(part[i]))
+	}
+	return len(part)
+}
+
+func stringChar(_ *State, L *glua.LState) int {
+	b := make([]byte, L.GetTop())
+	for i := range b {
+		n := checkInt(L, i+1)
+		if n < 0 || n > 255 {
+			return argError(L, i+1, "invalid value")
+		}
+		b[i] = byte(n)
+	}
+	return pushString(L, string(b))
+}
+
+func stringDump(_ *State, L *glua.LState) int { return raise(L, "unable to dump given function") }
+
+func stringFind(st *State, L *glua.LState) int  { return find(st, L, true) }
+func stringMatch(st *State, L *glua.LState) int { return find(st, L, false) }
+
+func stringLen(st *State, L *glua.LState) int {
+	L.Push(glua.LNumber(len(checkString(st, L, 1))))
+	return 1
+}
+
+// mapped pushes a string that op makes of the first argument.
+func mapped(st *State, L *glua.LState, op func(b []byte)) int {
+	s := checkString(st, L, 1)
+	st.watch.charge(2 * len(s))
+	b := []byte(s)
+	op(b)
+	return pushString(L, string(b))
+}
+
+func stringLower(st *State, L *glua.LState) int {
+	return mapped(st, L, func(b []byte) {
+		for i, c := range b {
+			if 'A' <= c && c <= 'Z' {
+				b[i] = c + 32
+			}
+		}
+	})
+}
+
+func stringUpper(st *State, L *glua.LState) int {
+	return mapped(st, L, func(b []byte) {
+		for i, c := range b {
+			if 'a' <= c && c <= 'z' {
+				b[i] = c - 32
+			}
+		}
+	})
+}
+
+func stringReverse(st *State, L *glua.LState) int {
+	return mapped(st, L, func(b []byte) {
+		for i, j := 0, len(b)-1; i < j; i, j = i+1, j-1 {
+			b[i], b[j] = b[j], b[i]
+		}
+	})
+}
+
+func stringRep(st *State, L *glua.LState) int {
+	s, n := checkString(st, L, 1), checkInt(L, 2)
+	if n <= 0 || s == "" {
+		return pushString(L, "")
+	}
+	if int64(len(s))*int64(n) > st.watch.limits.Memory {
+		st.watch.dead = errMemory
+		st.watch.raiseIfDead()
+	}
+	st.watch.charge(len(s) * n)
+	st.watch.step(len(s) * n / 1024)
+	return pushString(L, strings.Repeat(s, n))
+}
+
+func stringSub(st *State, L *glua.LState) int {
+	s := checkString(st, L, 1)
+	part := span(s, checkInt(L, 2), optInt(L, 3, -1))
+	st.watch.charge(perValue)
+	if len(part) < len(s)/4 { // it would keep the whole string alive
+		st.watch.charge(len(part))
+		part = strings.Clone(part)
+	}
+	return pushString(L, part)
+}
+
+// stringFormat is string.format, with the verbs of C.
+func stringFormat(st *State, L *glua.LState) int {
+	format := checkString(st, L, 1)
+	var out []byte
+	arg := 1
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' {
+			out = append(out, format[i])
+			continue
+		}
+		if i++; i < len(format) && format[i] == '%' {
+			out = append(out, '%')
+			continue
+		}
+		if arg++; arg > L.GetTop() {
+			return argError(L, arg, "no value")
+		}
+		v, next := parseVerb(L, format, i)
+		i = next
+		before := len(out)
+		out = st.formatArg(L, out, v, arg)
+		st.watch.charge(len(out) - before)
+	}
+	return pushString(L, string(out))
+}
+
+// verb is a conversion of string.format.
+type verb struct {
+	minus, plus, space, alternate, zero bool
+	width, precision                    int // precision -1: none
+	kind                                byte
+}
+
+func parseVerb(L *glua.LState, format string, i int) (v verb, at int) {
+	v.precision = -1
+	begin := i
+	for ; i < len(format) && strings.IndexByte("-+ #0", format[i]) >= 0; i++ {
+		switch format[i] {
+		case '-':
+			v.minus = true
+		case '+':
+			v.plus = true
+		case ' ':
+			v.space = true
+		case '#':
+			v.alternate = true
+		case '0':
+			v.zero = true
+		}
+	}
+	if i-begin >= len("-+ #0")+1 {
+		raise(L, "invalid format (repeated flags)")
+	}
+	digits := func() (n int) {
+		for k := 0; k < 2 && i < len(format) && isDigit(format[i]); k++ {
+			n = n*10 + int(format[i]-'0')
+			i++
+		}
+		return n
+	}
+	v.width = digits()
+	if i < len(format) && format[i] == '.' {
+		i++
+		v.precision = digits()
+	}
+	if i < len(format) && isDigit(format[i]) {
+		raise(L, "invalid format (width or precision too long)")
+	}
+	if i < len(format) {
+		v.kind = format[i]
+	}
+	return v, i
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func (st *State) formatArg(L *glua.LState, out []byte, v verb, arg int) []byte {
+	switch v.kind {
+	case 'c':
+		return v.pad(out, "", string([]byte{byte(toInt64(checkNumber(L, arg)))}), false)
+	case 'd', 'i':
+		return v.integer(out, toInt64(checkNumber(L, arg)))
+	case 'o', 'u', 'x', 'X':
+		f := checkNumber(L, arg)
+		n := uint64(toInt64(f))
+		if f >= -math.MinInt64 {
+			n = uint64(f)
+		}
+		return v.unsigned(out, n)
+	case 'e', 'E', 'f', 'g', 'G':
+		return v.float(out, checkNumber(L, arg))
+	case 'q':
+		return quoted(out, checkString(st, L, arg))
+	case 's':
+		s := checkString(st, L, arg)
+		if v.precision >= 0 && v.precision < len(s) {
+			s = s[:v.precision]
+		}
+		v.zero = false
+		return v.pad(out, "", s, false)
+	}
+	raise(L, "invalid option '%%%s' to 'format'", strings.TrimRight(string([]byte{v.kind}), "\x00"))
+	return nil
+}
+
+// pad appends sign and text, filled up to the width.
+func (v verb) pad(out []byte, sign, text string, numeric bool) []byte {
+	fill := v.width - len(sign) - len(text)
+	switch {
+	case v.minus:
+		out = append(append(out, sign...), text...)
+		return append(out, bytes.Repeat([]byte{' '}, max(fill, 0))...)
+	case v.zero && numeric:
+		out = append(out, sign...)
+		return append(append(out, bytes.Repeat([]byte{'0'}, max(fill, 0))...), text...)
+	}
+	out = append(out, bytes.Repeat([]byte{' '}, max(fill, 0))...)
+	return append(append(out, sign...), text...)
+}
+
+func (v verb) sign(negative bool) string {
+	switch {
+	case negative:
+		return "-"
+	case v.plus:
+		return "+"
+	case v.space:
+		return " "
+	}
+	return ""
+}
+
+// digits fills an integer up to the precision.
+func (v verb) digits(text string) string {
+	if v.precision == 0 && text == "0" {
+		return ""
+	}
+	return strings.Repeat("0", max(v.precision-len(text), 0)) + text
+}
+
+func (v verb) integer(out []byte, n int64) []byte {
+	size := uint64(n)
+	if n < 0 {
+		size = -size
+	}
+	return v.pad(out, v.sign(n < 0), v.digits(strconv.FormatUint(size, 10)), v.precision < 0)
+}
+
+func (v verb) unsigned(out []byte, n uint64) []byte {
+	text, prefix := "", ""
+	switch v.kind {
+	case 'o':
+		if text = strconv.FormatUint(n, 8); v.alternate && n != 0 {
+			text = "0" + text
+		}
+	case 'u':
+		text = strconv.FormatUint(n, 10)
+	case 'x', 'X':
+		if text = strconv.FormatUint(n, 16); v.alternate && n != 0 {
+			prefix = "0x"
+		}
+		if v.kind == 'X' {
+			text, prefix = strings.ToUpper(text), strings.ToUpper(prefix)
+		}
+	}
+	return v.pad(out, prefix, v.digits(text), v.precision < 0)
+}
+
+func (v verb) float(out []byte, f float64) []byte {
+	negative := math.Signbit(f)
+	upper := v.kind == 'E' || v.kind == 'G'
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		text := "inf"
+		if math.IsNaN(f) {
+			text = "nan"
+		}
+		if upper {
+			text = strings.ToUpper(text)
+		}
+		return v.pad(out, v.sign(negative), text, false)
+	}
+	precision := v.precision
+	if precision < 0 {
+		precision = 6
+	}
+	kind := v.kind | 0x20
+	if kind == 'g' && precision == 0 {
+		precision = 1
+	}
+	text := strconv.FormatFloat(math.Abs(f), kind, precision, 64)
+	if v.alternate && kind == 'g' {
+		text = withZeros(math.Abs(f), precision)
+	} else if v.alternate && strings.IndexByte(text, '.') < 0 {
+		text = strings.Replace(text+"|", "e", ".e", 1)
+		if text = strings.TrimSuffix(text, "|"); strings.IndexByte(text, '.') < 0 {
+			text += "."
+		}
+	}
+	if upper {
+		text = strings.ToUpper(text)
+	}
+	return v.pad(out, v.sign(negative), text, true)
+}
+
+// withZeros is %#g: the zeros at the end stay.
+func withZeros(f float64, precision int) string {
+	e := strconv.FormatFloat(f, 'e', precision-1, 64)
+	exponent, _ := strconv.Atoi(e[strings.IndexByte(e, 'e')+1:])
+	if exponent < -4 || exponent >= precision {
+		return e
+	}
+	text := strconv.FormatFloat(f, 'f', precision-1-exponent, 64)
+	if strings.IndexByte(text, '.') < 0 {
+		text += "."
+	}
+	return text
+}
+
+func quoted(out []byte, s string) []byte {
+	out = append(out, '"')
+	for i := range len(s) {
+		switch c := s[i]; c {
+		case '"', '\\', '\n':
+			out = append(out, '\\', c)
+		case '\r':
+			out = append(out, `\r`...)
+		case 0:
+			out = append(out, `\000`...)
+		default:
+			out = append(out, c)
+		}
+	}
+	return append(out, '"')
+}

@@ -1,0 +1,262 @@
+package lua
+
+import (
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	glua "github.com/yuin/gopher-lua"
+)
+
+// Limits are the limits of a script.
+type Limits struct {
+	Memory int64         // bytes that the values of a script may take; all may take 4 times that
+	Time   time.Duration // after which Host.Overdue is called
+}
+
+const (
+	perCheck       = 1024 // instructions between two checks
+	perInstruction = 32   // bytes that an instruction may take, on average, beside what is charged
+	perTable       = 3 << 10
+	perEntry       = 128 // bytes of an entry of a table that is not in its array part
+	perValue       = 16  // bytes of a value in an array or on the stack
+)
+
+// watch counts the instructions and the memory of a script, and ends it. It is the context of its
+// state: the interpreter asks for Done before each instruction.
+//
+// What is charged is what was allocated, also what is garbage already. When that reaches a limit,
+// what the script can still reach is measured, as a garbage collector marks it.
+type watch struct {
+	st      *State
+	left    int   // instructions until the next check
+	charged int64 // bytes since memory was measured
+	until   int64 // how many bytes may be charged before it is measured again
+	lasting int64 // bytes that the interpreter does not free: keys that were deleted
+	granted int64 // of Scripts.memory
+	limits  Limits
+	all     *Scripts
+	begun   time.Time
+	overdue bool
+	dead    string      // why the script has to end; "": it may go on
+	killed  atomic.Bool // set by others
+}
+
+// firstBytes is what a script may take before it is measured.
+const firstBytes = 64 << 10
+
+func (w *watch) reset(l Limits, all *Scripts) {
+	w.left, w.charged, w.lasting, w.limits, w.all = perCheck, 0, 0, l, all
+	w.until = firstBytes
+	w.begun, w.overdue, w.dead = time.Time{}, false, ""
+	w.killed.Store(false)
+}
+
+// Done implements context.Context. It never reports an end itself: check panics.
+func (w *watch) Done() <-chan struct{} {
+	if w.left--; w.left <= 0 {
+		w.check()
+	}
+	return nil
+}
+
+func (w *watch) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (w *watch) Err() error                  { return nil }
+func (w *watch) Value(any) any               { return nil }
+
+// step counts work of the library as instructions.
+func (w *watch) step(n int) {
+	if w.left -= n; w.left <= 0 {
+		w.check()
+	}
+}
+
+// charge counts bytes before they are allocated.
+func (w *watch) charge(bytes int) {
+	if w.charged += int64(bytes); w.charged > w.until {
+		w.measure(int64(bytes))
+	}
+}
+
+// grant makes the script's part of the memory of all scripts so many bytes, and reports whether
+// there are as many.
+func (w *watch) grant(bytes int64) (ok bool) {
+	if w.all.memory.Add(bytes-w.granted) > share*w.limits.Memory && bytes > w.granted {
+		w.all.memory.Add(w.granted - bytes)
+		return false
+	}
+	w.granted = bytes
+	return true
+}
+
+func (w *watch) check() {
+	if w.dead == "" {
+		w.left = perCheck
+		w.lookAtTime()
+		w.charge(perCheck * perInstruction)
+	}
+	w.raiseIfDead()
+}
+
+func (w *watch) raiseIfDead() {
+	if w.dead != "" {
+		w.left = 0
+		panic(&glua.ApiError{Type: glua.ApiErrorRun, Object: glua.LString(w.dead), StackTrace: "-"})
+	}
+}
+
+func (w *watch) lookAtTime() {
+	if w.killed.Load() {
+		w.dead = w.st.killWords
+		return
+	}
+	if w.overdue {
+		return
+	}
+	now := time.Now()
+	if w.begun.IsZero() { // the first check: a short script reads no clock
+		w.begun = now
+		return
+	}
+	if now.Sub(w.begun) >= w.limits.Time {
+		w.overdue = true
+		w.st.host.Overdue()
+	}
+}
+
+const (
+	errMemory    = "not enough memory: what a script holds is limited by lua-memory-limit"
+	errMemoryAll = "not enough memory: what all running scripts hold is limited to 4 times lua-memory-limit"
+)
+
+// measure measures what the script holds with the next bytes, and ends it if that is too much.
+func (w *watch) measure(next int64) {
+	if w.dead != "" {
+		w.raiseIfDead()
+	}
+	pending := w.charged
+	w.charged = 0
+	if pending > w.limits.Memory && pending > 2*w.until { // one value that is too large
+		w.dead = errMemory
+		w.raiseIfDead()
+	}
+	m := meter{seen: make(map[unsafe.Pointer]struct{}), most: w.limits.Memory}
+	m.thread(w.st.L)
+	for th := w.st.L.G.CurrentThread; th != nil; th = th.Parent {
+		m.thread(th)
+	}
+	m.value(w.st.result)
+	held := m.run() + w.lasting
+	held += max(next, pending/64)
+	if held > w.limits.Memory {
+		w.dead = errMemory
+		w.raiseIfDead()
+	}
+	w.until = min(max(held, 1<<20), max(w.limits.Memory/4, firstBytes))
+	if w.grant(held + w.until) {
+		return
+	}
+	if w.until = firstBytes; !w.grant(held + w.until) {
+		w.dead = errMemoryAll
+		w.raiseIfDead()
+	}
+}
+
+// meter adds up what can be reached.
+type meter struct {
+	seen  map[unsafe.Pointer]struct{}
+	queue []glua.LValue
+	bytes int64
+	most  int64
+}
+
+func (m *meter) first(p unsafe.Pointer) bool {
+	if _, found := m.seen[p]; found {
+		return false
+	}
+	m.seen[p] = struct{}{}
+	return true
+}
+
+const smallString = 64 // bytes; longer ones are counted once
+
+func (m *meter) value(v glua.LValue) {
+	switch v := v.(type) {
+	case glua.LString:
+		if len(v) <= smallString || m.first(unsafe.Pointer(unsafe.StringData(string(v)))) {
+			m.bytes += int64(len(v)) + perValue
+		}
+	case *glua.LTable:
+		if m.first(unsafe.Pointer(v)) {
+			m.queue = append(m.queue, v)
+		}
+	case *glua.LFunction:
+		if m.first(unsafe.Pointer(v)) {
+			m.queue = append(m.queue, v)
+		}
+	case *glua.LState:
+		if m.first(unsafe.Pointer(v)) {
+			m.queue = append(m.queue, v)
+		}
+	}
+}
+
+func (m *meter) run() int64 {
+	for len(m.queue) > 0 && m.bytes <= m.most {
+		v := m.queue[len(m.queue)-1]
+		m.queue = m.queue[:len(m.queue)-1]
+		switch v := v.(type) {
+		case *glua.LTable:
+			m.bytes += 256
+			m.value(v.Metatable)
+			v.ForEach(func(key, value glua.LValue) {
+				if _, ok := key.(glua.LNumber); ok {
+					m.bytes += perValue
+				} else {
+					m.bytes += perEntry
+				}
+				m.value(key)
+				m.value(value)
+			})
+			m.bytes += int64(v.MaxN()) * perValue // nils in between
+		case *glua.LFunction:
+			m.bytes += 128
+			for _, up := range v.Upvalues {
+				if up != nil {
+					m.bytes += 64
+					m.value(up.Value())
+				}
+			}
+		case *glua.LState:
+			m.thread(v)
+		}
+	}
+	return m.bytes
+}
+
+// mostFrames bounds how many frames of a thread are visited for each measurement. Deeper ones take
+// memory of the stack only, which has a limit of its own.
+const mostFrames = 20000
+
+// thread adds what the frames of a thread hold.
+func (m *meter) thread(th *glua.LState) {
+	m.bytes += threadBytes
+	for level := range mostFrames {
+		dbg, ok := th.GetStack(level)
+		if !ok {
+			return
+		}
+		if fn, err := th.GetInfo("f", dbg, glua.LNil); err == nil {
+			m.value(fn)
+		}
+		for n := 1; ; n++ {
+			name, v := th.GetLocal(dbg, n)
+			if name == "" {
+				break
+			}
+			m.value(v)
+		}
+	}
+}
+
+const threadBytes = 16 << 10

@@ -1,0 +1,128 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
+	"rlserver/resp/lua"
+)
+
+const script = "EVAL"
+
+// eval sends a script, whose words have no spaces in c.do.
+func (c *testClient) eval(source string, rest ...string) string {
+	return c.send(append([]string{script, source}, rest...)...)
+}
+
+func TestScriptsUseDeclaredKeysOnly(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c := ts.dial()
+	got := c.eval("return redis.call('SET', 'other', 1)", "1", "k")
+	assert.True(t, strings.HasPrefix(got, "-ERR the script uses the key 'other', which its call does not declare"), got)
+	assert.Contains(t, got, "lua-undeclared-keys")
+	assert.Equal(t, "$-1", c.do("GET other"))
+	got = c.eval("return redis.call('DBSIZE')", "1", "k")
+	assert.True(t, strings.HasPrefix(got, "-ERR this command uses all keys"), got)
+
+	require.Equal(t, "+OK", c.do("CONFIG SET lua-undeclared-keys yes"))
+	assert.Equal(t, "+OK", c.eval("return redis.call('SET', 'other', 1)", "0"))
+	assert.Equal(t, ":1", c.eval("return redis.call('DBSIZE')", "0"))
+}
+
+// The calls of a script have the permissions of its user.
+func TestScriptsHaveThePermissionsOfTheirUser(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c := ts.dial()
+	require.Equal(t, "+OK", c.do("ACL SETUSER u on nopass +eval +get ~a"))
+	require.Equal(t, "+OK", c.do("AUTH u x"))
+	const denied = "-ERR The user executing the script can't run this command or subcommand"
+	assert.True(t, strings.HasPrefix(c.eval("return redis.call('SET', KEYS[1], 1)", "1", "a"), denied))
+	assert.Equal(t, denied, c.eval("return redis.pcall('SET', KEYS[1], 1)", "1", "a"))
+	assert.Equal(t, "-NOPERM this user has no permissions to access one of the keys used as arguments",
+		c.eval("return 1", "1", "b"))
+	assert.Equal(t, "$-1", c.eval("return redis.call('GET', KEYS[1])", "1", "a"))
+}
+
+// A script decides with limiters, sees one time, and is one step for others.
+func TestScriptsCallLimiters(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c := ts.dial()
+	assert.Equal(t, ":2", c.eval("local n = 0 for i = 1, 3 do n = n + redis.call('RL.FIXED', KEYS[1], 2, '1m')[1] end "+
+		"return n",
+		"1", "f"))
+	assert.Equal(t, "$1 1", c.eval("local a = redis.call('TIME') for i = 1, 1000 do end local b = redis.call('TIME') "+
+		"return tostring(a[1] == b[1] and a[2] == b[2] and 1)", "0"))
+}
+
+// Others get BUSY on the keys of a script that runs for too long, and on no other.
+func TestBusyScripts(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c, other := ts.dial(), ts.dial()
+	require.Equal(t, "+OK", c.do("CONFIG SET lua-time-limit 1"))
+	assert.Equal(t, "-NOTBUSY No scripts in execution right now.", other.do("SCRIPT KILL"))
+	const busy = "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+
+	ended := make(chan string)
+	go func() { ended <- c.eval("while true do end", "1", "k") }()
+	require.Eventually(t, func() bool { return other.do("GET k") == busy }, 10*time.Second, time.Millisecond)
+	free := ""
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} { // keys of other shards
+		if other.do("GET "+name) == "$-1" {
+			free = name
+		}
+	}
+	assert.NotEmpty(t, free)
+	assert.Equal(t, busy, other.do("DBSIZE"))
+	require.Equal(t, "+OK", other.do("MULTI"))
+	other.do("GET k")
+	assert.Equal(t, busy, other.do("EXEC"))
+	require.Equal(t, "+OK", other.do("SCRIPT KILL"))
+	assert.True(t, strings.HasPrefix(<-ended, "-ERR Script killed by user with SCRIPT KILL... script: "))
+	assert.Equal(t, "$-1", other.do("GET k"))
+
+	go func() {
+		ended <- c.eval("redis.call('SET', KEYS[1], 1) for i = 1, 20000000 do end return 1", "1", "k")
+	}()
+	require.Eventually(t, func() bool {
+		got := other.do("SCRIPT KILL")
+		return strings.HasPrefix(got, "-UNKILLABLE ")
+	}, 10*time.Second, time.Millisecond)
+	assert.Equal(t, ":1", <-ended)
+	assert.Equal(t, "$1 1", other.do("GET k"))
+}
+
+// Scripts that came with EVAL are bounded in number, and all of them in memory: those used last
+// stay.
+func TestScriptsAreBounded(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c := ts.dial()
+	loaded := strings.TrimPrefix(c.send("SCRIPT", "LOAD", "return 'loaded'"), "$40 ")
+	c.eval("return 'first'", "0")
+	first := lua.SHA1("return 'first'")
+	for i := range 600 {
+		require.Equal(t, ":1", c.eval(fmt.Sprint("return 1 -- ", i), "0"))
+	}
+	scripts, _, dropped := ts.Engine.Scripts.Size()
+	assert.Equal(t, 501, scripts)
+	assert.Equal(t, int64(101), dropped)
+	assert.Equal(t, "-NOSCRIPT No matching script. Please use EVAL.", c.do("EVALSHA "+first+" 0"))
+	assert.Equal(t, "$6 loaded", c.do("EVALSHA "+loaded+" 0"))
+	assert.Contains(t, c.do("INFO memory"), "number_of_cached_scripts:501")
+
+	require.Equal(t, "+OK", c.do("CONFIG SET lua-cache-limit 1mb"))
+	for i := range 600 {
+		c.send("SCRIPT", "LOAD", fmt.Sprint("return 2 -- ", i))
+	}
+	_, bytes, _ := ts.Engine.Scripts.Size()
+	assert.Less(t, bytes, int64(1<<20))
+	assert.Contains(t, c.do("EVALSHA "+loaded+" 0"), "-NOSCRIPT")
+	assert.Equal(t, ":2", c.do("EVALSHA "+lua.SHA1("return 2 -- 599")+" 0"))
+	require.Equal(t, "+OK", c.do("SCRIPT FLUSH"))
+	assert.Contains(t, c.do("EVALSHA "+lua.SHA1("return 2 -- 599")+" 0"), "-NOSCRIPT")
+}
