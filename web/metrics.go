@@ -286,7 +286,7 @@ func (m metrics) ofDisk(out chan<- prometheus.Metric, s *State) {
 		durable.count(out, d.Durable)
 		slowSyncs.count(out, max(0, d.SlowSyncs))
 	}
-	if d.AppendOnly || s.Cluster != nil {
+	if d.Syncs {
 		out <- histogram(fsyncTime, &s.Fsync, 23)
 	}
 	saving.flag(out, d.Saving)

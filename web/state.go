@@ -122,6 +122,7 @@ func (m Memory) Used() int64 { return max(0, m.Keys+m.Clients+m.Overhead) }
 // Disk is the state of the log and the snapshots.
 type Disk struct {
 	AppendOnly     bool   `json:"appendOnly"`
+	Syncs          bool   `json:"-"`     // Fsync has the syncs of a log
 	State          string `json:"state"` // ok, full or failed
 	Failure        string `json:"failure"`
 	LogBytes       int64  `json:"logBytes"`       // size of the log and the last snapshot

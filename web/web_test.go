@@ -73,7 +73,7 @@ func newFake() *fake {
 			{Name: "login", Definition: "SLIDE 5 1m", Decisions: stats.DecisionCounts{Admitted: 2, Denied: 1}},
 		},
 		Keys: Keys{Types: []TypeKeys{{"zset", 2}}, Databases: []Database{{0, 2, 1}}},
-		Disk: Disk{AppendOnly: true, State: "ok"}, Clock: Clock{State: "synced"},
+		Disk: Disk{AppendOnly: true, Syncs: true, State: "ok"}, Clock: Clock{State: "synced"},
 	}}
 	counters := stats.New(1)
 	meter := stats.Meter{Counters: counters}

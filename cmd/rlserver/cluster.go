@@ -1,16 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
-	"math"
 	"net"
-	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
@@ -19,182 +12,19 @@ import (
 	"rlserver/cluster/overview"
 	"rlserver/cluster/slot"
 	"rlserver/engine"
-	"rlserver/internal/listen"
-	"rlserver/internal/storage"
 	"rlserver/resp"
 	"rlserver/resp/command"
-	"rlserver/resp/config"
 )
-
-// clustered reports whether the server is a node of a cluster.
-func (c *setup) clustered() bool { return c.Start.Cluster.Enabled == "yes" }
-
-// validateCluster checks the settings of a node against each other.
-func (c *setup) validateCluster() error {
-	ports := c.Ports()
-	switch start := &c.Start; {
-	case ports.Port == 0 && ports.TLSPort == 0:
-		return errors.New("--cluster needs --port or --tls-port: other nodes redirect clients there")
-	case nodePort(c.Settings) > math.MaxUint16:
-		return fmt.Errorf("the port for the other nodes would be %d, which is not a valid port: give --cluster-port",
-			nodePort(c.Settings))
-	case len(start.Cluster.Join) == 0 && start.Cluster.Expect > 1:
-		return errors.New("--cluster needs --join with the nodes of the cluster, such as --join rl-0,rl-1,rl-2")
-	case !start.AppendOnly:
-		return errors.New(
-			"--cluster needs --appendonly yes: a node without a log would lose entries that it has acknowledged",
-		)
-	case start.Databases != 16 && start.Databases != 1:
-		return fmt.Errorf("--cluster supports only database 0, and --databases is %d", start.Databases)
-	case start.Cluster.ProxyPort != 0 && start.Cluster.ProxyPort == nodePort(c.Settings):
-		return fmt.Errorf("--proxy-port %d is the port for the other nodes: it needs one of its own",
-			start.Cluster.ProxyPort)
-	case len(ports.Bind) == 0:
-		return errors.New("--cluster needs --bind: other nodes and clients connect to its addresses")
-	case len(c.Store().Save) > 0:
-		return errors.New("--cluster does not have --save: each group of slots makes snapshots as its log grows")
-	}
-	c.fillCluster()
-	return nil
-}
-
-// fillCluster sets the settings of a node that depend on others, so that CONFIG GET shows them.
-func (c *setup) fillCluster() {
-	start := &c.Start
-	start.Databases = 1
-	own, clients := &start.Cluster, c.Ports()
-	own.Port = nodePort(c.Settings)
-	own.Hold = cmp.Or(own.Hold, 2*own.Timeout)
-	own.AnnouncePort = announced(own.AnnouncePort, clients.Port)
-	own.AnnounceTLSPort = announced(own.AnnounceTLSPort, clients.TLSPort)
-}
-
-// nodePort returns the port at which the other nodes reach this one.
-func nodePort(s *config.Settings) int {
-	ports := s.Ports()
-	return cmp.Or(s.Start.Cluster.Port, cmp.Or(ports.Port, ports.TLSPort)+10000)
-}
-
-// checkClusterDir returns an error if a directory has the data of a server without a cluster.
-func checkClusterDir(dir string) error {
-	for _, pattern := range []string{"*.log", "*.snapshot"} {
-		if found, _ := filepath.Glob(filepath.Join(dir, pattern)); len(found) > 0 {
-			return fmt.Errorf(
-				"%s has the data of a server without a cluster, %s: a node of a cluster needs a --dir of its own",
-				dir,
-				filepath.Base(found[0]),
-			)
-		}
-	}
-	return nil
-}
 
 // groupShards is how many shards the engine of a group has: a node has several groups.
 const groupShards = 16
 
-// clusterParts are the parts of a node. It implements resp.Cluster.
+// clusterParts are the parts of a node. It implements mode and resp.Cluster.
 type clusterParts struct {
 	p      *parts
 	engine engine.Options
 	node   *cluster.Node
 	hold   time.Duration
-}
-
-func newClusterParts(p *parts, o engine.Options) *clusterParts {
-	start := &p.settings.Start.Cluster
-	o.Databases, o.Shards, o.Memory = 1, groupShards, p.engine.Memory()
-	c := &clusterParts{p: p, engine: o, hold: time.Duration(start.Hold) * time.Millisecond}
-	p.settings.ClusterGroups = c.Groups
-	return c
-}
-
-// openCluster opens the node. It looks for the others in the background.
-func (p *parts) openCluster() error {
-	start := &p.settings.Start
-	own := &start.Cluster
-	name := own.Node
-	if name == "" {
-		var err error
-		if name, err = os.Hostname(); err != nil {
-			return fmt.Errorf("give --node-id, as the host has no name: %w", err)
-		}
-	}
-	port := own.Port
-	listeners, err := listen.TCP(p.settings.Ports().Bind, port, "--bind")
-	if err != nil {
-		return err
-	}
-	var join []string
-	for _, address := range own.Join {
-		if _, _, err := net.SplitHostPort(address); err != nil {
-			address = net.JoinHostPort(address, strconv.Itoa(port))
-		}
-		join = append(join, address)
-	}
-	if own.Expect%2 == 0 {
-		p.log.Warn(
-			"--bootstrap-expect is even: a cluster with one node fewer tolerates as many failures",
-			"nodes",
-			own.Expect,
-		)
-	}
-	var secure *tls.Config
-	if p.certs.Loaded() {
-		if secure, err = p.certs.Nodes(); err != nil {
-			listen.CloseAll(listeners)
-			return fmt.Errorf("--cluster with TLS: %w", err)
-		}
-	}
-	secret, err := readNodeSecret(own.SecretFile)
-	if err != nil {
-		listen.CloseAll(listeners)
-		return err
-	}
-	if secret == "" && secure == nil && slices.ContainsFunc(listeners, reachable) {
-		p.log.Warn("every client that can reach the port for other nodes can run commands as any user: give the nodes "+
-			"--cluster-secret-file or TLS, or keep the port in a private network", "port", port)
-	}
-	opened := make(chan struct{})
-	defer close(opened)
-	p.cluster.node, err = cluster.Open(cluster.Options{
-		Name: name, Dir: start.Dir, Listener: listeners[0], More: listeners[1:], TLS: secure, Secret: []byte(secret),
-		Join: join, Expect: own.Expect,
-		Groups:  own.Groups,
-		Timeout: time.Duration(own.Timeout) * time.Millisecond, Sync: p.settings.Store().Sync == storage.SyncAlways,
-		// a call waits for the entry before its own, and for its own
-		Patience: max(p.cluster.hold, time.Duration(own.Timeout)*time.Millisecond) / 2,
-		// a short hold time must not end leases before reports renew them
-		Wanted: max(p.cluster.hold*3/4, time.Duration(own.Timeout)*time.Millisecond*3/2),
-		Host:   own.AnnounceHost, Port: own.AnnouncePort, TLSPort: own.AnnounceTLSPort,
-		Version: version, Engine: p.cluster.engine,
-		Clock: p.source, Log: p.log, Begun: p.cluster.begun, Users: p.server,
-		PoliciesChanged: func() {
-			if <-opened; p.cluster.node != nil {
-				p.server.PoliciesChanged()
-			}
-		},
-		ObserveSync: p.server.ObserveSync, ObserveSnapshot: p.server.Stats.Snapshot.Observe,
-		LongCall:     p.processors.LongCall,
-		ForceRecover: own.Recover == "yes",
-	})
-	if err != nil {
-		listen.CloseAll(listeners)
-	}
-	return err
-}
-
-// reachable reports whether other machines may be able to reach a listener.
-func reachable(l net.Listener) bool {
-	address, ok := l.Addr().(*net.TCPAddr)
-	return ok && !address.IP.IsLoopback()
-}
-
-// announced returns the port at which clients reach a port of this node; 0: it has none.
-func announced(announce, port int) int {
-	if port == 0 {
-		return 0
-	}
-	return cmp.Or(announce, port)
 }
 
 // begun starts the background work of a partition, which ends with it.
@@ -437,14 +267,6 @@ func (c *clusterParts) Drain(ctx context.Context) error {
 	return nil
 }
 
-// dismissed is closed when the node is no longer a member of its cluster; nil without a cluster.
-func (c *clusterParts) dismissed() <-chan struct{} {
-	if c == nil {
-		return nil
-	}
-	return c.node.Dismissed()
-}
-
 // Meet implements resp.Cluster.
 func (c *clusterParts) Meet(ctx context.Context, address string) error {
 	return c.node.Meet(ctx, address)
@@ -452,12 +274,3 @@ func (c *clusterParts) Meet(ctx context.Context, address string) error {
 
 // Forget implements resp.Cluster.
 func (c *clusterParts) Forget(node string) error { return c.node.Forget(node) }
-
-// handOver is HandOver at the end of the server.
-func (c *clusterParts) handOver(ctx context.Context) {
-	if err := c.node.Leave(ctx, "the node stops"); err != nil {
-		c.p.log.Warn("not all groups were handed over: their other nodes elect leaders", "groups", err)
-		return
-	}
-	c.p.log.Info("this node leads no group any more: it can stop")
-}

@@ -74,10 +74,8 @@ func (c *setup) complete(a *arguments) (err error) {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	if c.clustered() {
-		if err := c.validateCluster(); err != nil {
-			return err
-		}
+	if err := c.mode().validate(c); err != nil {
+		return err
 	}
 	if c.File, err = a.absolute(); err != nil {
 		return err
@@ -135,10 +133,7 @@ func (c *setup) mostClients() int {
 	if c.Start.HTTP.Port != 0 {
 		most = max(1, most-c.Start.HTTP.MaxClients-c.Start.HTTP.Health)
 	}
-	if c.clustered() { // connections of calls that are passed on, to other nodes and from them
-		most = max(1, most/2, most-4*c.Start.Cluster.ProxyLinks)
-	}
-	return most
+	return c.mode().maxClients(c, most)
 }
 
 // report prints each setting, its value and its origin.

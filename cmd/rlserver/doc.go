@@ -27,6 +27,7 @@
 //	stop.go     the orderly stop
 //	store.go    implements storage.Store by package persistence
 //	web.go      the HTTP server; web_source.go implements web.Source
+//	mode.go     what a server alone and a node of a cluster do differently: chosen here, once
 //	cluster.go  the node of a cluster; implements resp.Cluster
 //	tools.go    the subcommands; import.go that with flags
 //

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"sync"
 	"time"
 
@@ -18,15 +17,13 @@ const maxLoadWait = 2 * time.Second
 // accepted when it returns an error.
 func (p *parts) load(ctx context.Context) error {
 	return loadThenAccept(maxLoadWait, func() error {
-		if err := p.restore(ctx); err != nil {
+		if err := p.mode.restore(ctx, p); err != nil {
 			return err
 		}
 		if p.file != nil {
 			p.file.Set(p.policies)
 		}
-		if p.cluster == nil { // in a cluster, loading ends when its users are known
-			p.server.SetLoading(false)
-		}
+		p.mode.loaded(p)
 		return nil
 	}, p.accept)
 }
@@ -57,36 +54,7 @@ func (p *parts) accept() {
 			go p.server.ServeTLS(ln, with)
 		}
 	}
-	if p.cluster != nil {
-		go p.server.ServeNodes(p.cluster.node.Forwarded())
-	}
-}
-
-// restore loads the data directory into the engine, and starts to write to it.
-func (p *parts) restore(ctx context.Context) error {
-	if p.cluster != nil {
-		return nil // the groups load their own data
-	}
-	start := time.Now()
-	var r persistence.Recovery
-	failed := make(chan error, 1)
-	go func() {
-		var err error
-		if r, err = p.data.Load(p.engine); err == nil {
-			p.clock.Continue(r.Last)
-			err = p.data.Start()
-		}
-		failed <- err
-	}()
-	select {
-	case <-ctx.Done():
-		return errors.New("stopped before the data was loaded; it is unchanged")
-	case err := <-failed:
-		if err == nil {
-			p.logRecovery(r, time.Since(start))
-		}
-		return err
-	}
+	p.mode.accept(p)
 }
 
 func (p *parts) logRecovery(r persistence.Recovery, took time.Duration) {

@@ -9,18 +9,12 @@ import (
 	"rlserver/resp/command"
 )
 
-// setPolicies sets the policies of the file in the engine or, in a cluster, on all nodes.
-func (p *parts) setPolicies(list []*engine.Policy) (changes engine.PolicyChanges, err error) {
-	switch {
-	case p.cluster == nil:
-		changes = p.engine.SetPolicies(p.clock.Now(), list)
-		p.server.PoliciesChanged()
-	case p.cluster.leads(policyGroup) == nil:
-		err = policyfile.ErrElsewhere
-	default:
-		changes, err = p.cluster.SetPolicies(nil, list)
+// setPolicies implements mode: it sets the policies of the file on all nodes.
+func (c *clusterParts) setPolicies(_ *parts, list []*engine.Policy) (engine.PolicyChanges, error) {
+	if c.leads(policyGroup) == nil {
+		return engine.PolicyChanges{}, policyfile.ErrElsewhere
 	}
-	return changes, err
+	return c.SetPolicies(nil, list)
 }
 
 // SetPolicies implements resp.Cluster.

@@ -15,7 +15,6 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"rlserver/engine"
-	"rlserver/engine/policy"
 	"rlserver/internal/certs"
 	"rlserver/internal/clock"
 	"rlserver/internal/listen"
@@ -46,9 +45,9 @@ type parts struct {
 
 	processors *process.Processors
 
-	source  clock.Source
-	cluster *clusterParts // nil without --cluster
-	web     *web.Server   // nil without --http-port
+	source clock.Source
+	mode   mode
+	web    *web.Server // nil without --http-port
 }
 
 // serve runs the server with the given time source, until the context ends or a client sends
@@ -75,10 +74,10 @@ func serve(ctx context.Context, c setup, source clock.Source) error {
 		p.log.Info("stopping", "reason", "signal")
 	case <-p.server.ShutdownRequested():
 		p.log.Info("stopping", "reason", "SHUTDOWN")
-	case <-p.cluster.dismissed():
-		p.log.Info("stopping", "reason", "the node is no longer a member of the cluster")
+	case <-p.mode.dismissed():
+		p.log.Info("stopping", "reason", p.mode.why())
 		p.notify(daemon.SdNotifyStopping)
-		return errors.Join(p.cluster.node.Why(), p.stop(stops))
+		return errors.Join(p.mode.why(), p.stop(stops))
 	}
 	p.notify(daemon.SdNotifyStopping)
 	return p.stop(stops)
@@ -109,7 +108,7 @@ func newLogger(s *config.Settings) *slog.Logger {
 // open opens all parts of the server. It reads the files that flags name before it changes anything
 // in the data directory.
 func open(c setup, source clock.Source) (p *parts, err error) {
-	p = &parts{setup: c, settings: c.Settings, hangups: make(chan os.Signal, 1)}
+	p = &parts{setup: c, settings: c.Settings, mode: c.mode(), hangups: make(chan os.Signal, 1)}
 	warning, err := process.CheckAddressSpace(c.MaxMemory())
 	if err != nil {
 		return nil, err
@@ -132,10 +131,8 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 	if warning != "" {
 		p.log.Warn(warning)
 	}
-	if c.clustered() {
-		if err := checkClusterDir(c.Start.Dir); err != nil {
-			return nil, err
-		}
+	if err := p.mode.checkDir(c.Start.Dir); err != nil {
+		return nil, err
 	}
 	p.clock, p.source = clock.New(source, p.log), source
 	now := func() time.Time { return time.UnixMilli(p.clock.Now()) }
@@ -143,7 +140,7 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 		return nil, err
 	}
 	p.data, err = persistence.Open(persistence.Options{
-		Dir: c.Start.Dir, AppendOnly: c.Start.AppendOnly && !c.clustered(), Clock: p.clock.Now, Log: p.log,
+		Dir: c.Start.Dir, AppendOnly: p.mode.ownLog(&c), Clock: p.clock.Now, Log: p.log,
 		Settings:        p.settings.Store(),
 		Progress:        progress.New(progress.Terminal(os.Stderr), p.log),
 		ObserveSync:     func(took time.Duration) { p.server.ObserveSync(took) },
@@ -156,13 +153,10 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 		return nil, errors.Join(err, p.data.Close())
 	}
 	p.connect()
-	if c.clustered() {
-		if err := p.openCluster(); err != nil {
-			listen.CloseAll(p.listeners)
-			return nil, errors.Join(err, p.data.Close())
-		}
+	if err = p.mode.open(p); err == nil {
+		err = p.openWeb()
 	}
-	if err := p.openWeb(); err != nil {
+	if err != nil {
 		listen.CloseAll(p.listeners)
 		return nil, errors.Join(err, p.data.Close())
 	}
@@ -186,12 +180,10 @@ func readPolicies(path string) ([]*engine.Policy, error) {
 // until load has returned.
 func (p *parts) connect() {
 	options := engine.Options{Databases: p.settings.Start.Databases, Seed: seed()}
-	if p.settings.Start.AppendOnly && !p.setup.clustered() {
+	if p.mode.ownLog(&p.setup) {
 		options.Journal = p.data
 	}
-	if p.setup.clustered() {
-		options.Policies = new(policy.Shared)
-	}
+	p.mode.connectEngine(&options)
 	p.engine = engine.New(options)
 	adapter := store{p.data}
 	p.processors = process.FitProcessors()
@@ -199,13 +191,11 @@ func (p *parts) connect() {
 		Engine: p.engine, Journal: options.Journal, Store: adapter, Clock: p.clock, Log: p.log, Settings: p.settings,
 		Version: version, LongCall: p.processors.LongCall, Certificates: p.certs, Sockets: p.sockets,
 	}
-	if p.setup.clustered() {
-		p.cluster = newClusterParts(p, options)
-		serverOptions.Cluster, serverOptions.Hold, serverOptions.Store = p.cluster, p.cluster.hold, p.clusterStore()
-	}
+	p.mode.connectServer(p, &serverOptions)
 	if path := p.settings.Start.Policies; path != "" {
 		p.file = policyfile.New(policyfile.Options{
-			Path: path, Set: p.setPolicies, Refusal: adapter.Refusal, Log: p.log,
+			Set:  func(list []*engine.Policy) (engine.PolicyChanges, error) { return p.mode.setPolicies(p, list) },
+			Path: path, Refusal: adapter.Refusal, Log: p.log,
 		})
 		serverOptions.ReloadPolicies = p.file.Reload
 	}

@@ -20,9 +20,7 @@ func (p *parts) stop(stops []func()) error {
 	drained, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
 	ending := context.Background() // limits the wait for the engine's locks
-	if p.cluster != nil {
-		p.cluster.handOver(drained)
-	}
+	p.mode.handOver(drained, p)
 	if left := p.server.Shutdown(drained); left > 0 {
 		p.log.Warn("connections were closed during calls", "count", left)
 		ending, cancel = context.WithTimeout(ending, stopTime)
@@ -40,38 +38,14 @@ func (p *parts) stop(stops []func()) error {
 	return nil
 }
 
-// closeData takes a last snapshot, if the settings require one, and closes the data directory. It
-// waits for locks until the context ends. It returns an error if data may be lost.
+// closeData ends what depends on the mode, and closes the data directory. It waits for locks until
+// the context ends. It returns an error if data may be lost.
 func (p *parts) closeData(ending context.Context) error {
-	var failed error
-	if p.cluster == nil && !p.settings.Start.AppendOnly && len(p.settings.Store().Save) > 0 && !p.server.EndsUnsaved() {
-		err := errors.New("a call that is still running holds a part of the data")
-		if saved := make(chan error, 1); within(ending, func() { saved <- p.data.Snapshot() }) {
-			err = <-saved
-		}
-		if err != nil {
-			const lost = "the last snapshot could not be taken, and changes since the one before are lost"
-			failed = fmt.Errorf("%s: %w", lost, err)
-		}
-	}
-	if p.cluster != nil {
-		failed = errors.Join(failed, p.closeNode())
-	}
+	failed := p.mode.close(ending, p)
 	if err := p.data.CloseBy(ending); err != nil {
 		failed = errors.Join(failed, fmt.Errorf("the log could not be written to its end: %w", err))
 	}
 	return failed
-}
-
-// closeNode closes the node of the cluster, or gives up: the other nodes have what it has promised.
-func (p *parts) closeNode() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
-	defer cancel()
-	closed := make(chan error, 1)
-	if within(ctx, func() { closed <- p.cluster.node.Close() }) {
-		return <-closed
-	}
-	return fmt.Errorf("the logs of the groups could not be closed within %v: the disk hangs", closeTime)
 }
 
 // within calls do and reports whether it returned before the context ended. If not, do continues in

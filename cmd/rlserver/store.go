@@ -8,20 +8,21 @@ import (
 	"rlserver/persistence"
 )
 
-// clusterStore returns the store of a node of a cluster: the logs and snapshots of its groups.
-func (p *parts) clusterStore() *saving.Store {
+// store returns the store of a node of a cluster: the logs and snapshots of its groups.
+func (c *clusterParts) store() *saving.Store {
+	p := c.p
 	return saving.New(saving.Options{
 		Groups: func() (list []saving.Group) {
-			if p.cluster.node == nil {
+			if c.node == nil {
 				return nil
 			}
-			for _, g := range p.cluster.node.Replicas() {
+			for _, g := range c.node.Replicas() {
 				list = append(list, g)
 			}
 			return list
 		},
 		Changes: p.engine.Memory().Changes, Now: p.clock.Now, Log: p.log, Settings: p.settings.Store(),
-		SetSync: func(mode storage.SyncMode) error { return p.cluster.node.SetSync(mode == storage.SyncAlways) },
+		SetSync: func(mode storage.SyncMode) error { return c.node.SetSync(mode == storage.SyncAlways) },
 		Took:    func(took time.Duration) { p.server.Stats.Snapshot.Observe(took) },
 	})
 }

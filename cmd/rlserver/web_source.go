@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
-	"rlserver/cluster/overview"
-	"rlserver/cluster/slot"
 	"rlserver/engine"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
@@ -50,9 +47,7 @@ func (s webSource) State() *web.State {
 	s.addCommands(state)
 	s.addPolicies(state)
 	s.addKeys(state)
-	if p.cluster != nil {
-		s.addCluster(state)
-	}
+	p.mode.addState(p, state)
 	return state
 }
 
@@ -101,19 +96,6 @@ func addDatabase(list []web.Database, db, keys, expires int) []web.Database {
 	return list
 }
 
-// addCluster adds the cluster, and the state of the disk as its groups see it.
-func (s webSource) addCluster(state *web.State) {
-	state.Cluster = s.p.cluster.Overview()
-	t := state.Cluster.Totals()
-	state.Disk.Saves, state.Disk.Durable = t.Snapshots, 0
-	switch err := state.Cluster.Disk(); {
-	case errors.Is(err, syscall.ENOSPC):
-		state.Disk.State, state.Disk.Failure = "full", err.Error()
-	case err != nil:
-		state.Disk.State, state.Disk.Failure = "failed", err.Error()
-	}
-}
-
 // addCommands adds the counts of all commands that were called.
 func (s webSource) addCommands(state *web.State) {
 	for _, c := range command.Table {
@@ -128,7 +110,7 @@ func (s webSource) addCommands(state *web.State) {
 func (s webSource) disk() web.Disk {
 	st := s.p.data.Status()
 	d := web.Disk{
-		AppendOnly: st.AppendOnly, State: "ok", LogBytes: st.SnapshotBytes + st.LogBytes,
+		AppendOnly: st.AppendOnly, Syncs: st.AppendOnly, State: "ok", LogBytes: st.SnapshotBytes + st.LogBytes,
 		UnwrittenBytes: st.Backlog, Appended: st.Appended, Durable: st.Synced, SlowSyncs: st.DelayedSyncs,
 		Saving: st.Saving, Saves: st.Saves, LastSave: st.LastSave, LastSaveFailed: st.LastFailed,
 		UnsavedChanges: st.Changes,
@@ -143,13 +125,13 @@ func (s webSource) disk() web.Disk {
 }
 
 // Ready implements web.Source.
-func (s webSource) Ready() error { return s.readyFor((*overview.Cluster).Ready) }
+func (s webSource) Ready() error { return s.readyFor(s.p.mode.ready) }
 
 // ReadyForTraffic implements web.Source.
-func (s webSource) ReadyForTraffic() error { return s.readyFor((*overview.Cluster).ReadyForTraffic) }
+func (s webSource) ReadyForTraffic() error { return s.readyFor(s.p.mode.readyForTraffic) }
 
-// readyFor returns why the server is not ready, or why its cluster is not.
-func (s webSource) readyFor(is func(*overview.Cluster) error) error {
+// readyFor returns why the server is not ready, or why its mode is not.
+func (s webSource) readyFor(is func(*parts) error) error {
 	f := s.p.server.Figures()
 	switch {
 	case f.Stopping:
@@ -160,10 +142,7 @@ func (s webSource) readyFor(is func(*overview.Cluster) error) error {
 		}
 		return errors.New("the data is being loaded")
 	}
-	if s.p.cluster != nil {
-		return is(s.p.cluster.Overview())
-	}
-	return s.p.data.Refuses()
+	return is(s.p)
 }
 
 // Denied implements web.Source.
@@ -181,7 +160,7 @@ func (s webSource) Denied(n int) []web.DeniedKey {
 
 // Limiter implements web.Source.
 func (s webSource) Limiter(db int, name []byte) (l web.Limiter, ok bool) {
-	e, now := s.keyspaceOf(name)
+	e, now := s.p.mode.keyspaceOf(s.p, name)
 	if e == nil || db >= e.Databases() {
 		return l, false
 	}
@@ -226,22 +205,6 @@ func (s webSource) NameOf(db int, hash uint64) []byte {
 		}
 	}
 	return nil
-}
-
-// keyspaceOf returns the engine that has a key, and its time; nil if another node leads its slot.
-func (s webSource) keyspaceOf(name []byte) (e *engine.Engine, now int64) {
-	if s.p.cluster == nil {
-		return s.p.engine, s.p.clock.Now()
-	}
-	groups := s.p.cluster.Groups()
-	if groups == 0 {
-		return nil, 0
-	}
-	p, err := s.p.cluster.Lead(slot.Group(slot.Of(name), groups))
-	if err != nil {
-		return nil, 0
-	}
-	return p.Engine, p.Clock.Now()
 }
 
 // ruleOf returns the rule by which a key was last denied or, for the key of a policy, the policy's
