@@ -128,9 +128,11 @@ const (
 // evictFrom evicts one key of a shard, if there is one that may be evicted.
 func (v *evictor) evictFrom(sh *shard, now int64) {
 	tx := v.tx
-	defer tx.endStep()
 	tx.locked = append(tx.locked, sh)
-	tx.begin(now, 0, true, true)
+	if !tx.begin(now, 0, true, false) {
+		return // a script holds it for long
+	}
+	defer tx.endStep()
 	v.best, v.expired, v.enough, v.visited = nil, nil, false, 0
 	for buckets := 0; buckets < mostBuckets && !v.enough; buckets++ {
 		if !v.look(sh) {

@@ -107,7 +107,11 @@ func (s *Sweeper) Rounds() float64 {
 func (s *Sweeper) Step(now int64) (deleted int) {
 	sh := &s.e.shards[s.shards%len(s.e.shards)]
 	s.tx.locked = append(s.tx.locked, sh)
-	s.tx.begin(now, s.db, true, true)
+	if !s.tx.begin(now, s.db, true, false) { // a script holds it for long
+		s.db, s.cursor = 0, 0
+		s.shards++
+		return 0
+	}
 	defer s.tx.End()
 
 	s.look(sh)

@@ -19,9 +19,10 @@ func (e *Engine) MostTop() int { return len(e.shards) * denials.MaxCounters }
 func (e *Engine) Top(db, n int) (top []denials.Count) {
 	for i := range e.shards {
 		sh := &e.shards[i]
-		sh.mu.Lock()
-		top = sh.denied.Append(top, db)
-		sh.mu.Unlock()
+		if sh.mu.Take(false) { // otherwise a script holds it for long
+			top = sh.denied.Append(top, db)
+			sh.mu.Unlock()
+		}
 	}
 	return denials.Top(top, n)
 }
@@ -29,7 +30,9 @@ func (e *Engine) Top(db, n int) (top []denials.Count) {
 // NameOf returns the name of a key by the hash that Top returns; nil if the key does not exist.
 func (e *Engine) NameOf(db int, hash uint64) (name []byte) {
 	sh := e.shardOf(Key{Hash: hash})
-	sh.mu.Lock()
+	if !sh.mu.Take(false) {
+		return nil
+	}
 	defer sh.mu.Unlock()
 	if keys := sh.dbs[db].keys; keys != nil {
 		same := func(o object.Object) bool { return e.hasher.Sum(object.BytesOf(o.Head().Name)) == hash }
@@ -44,7 +47,9 @@ func (e *Engine) NameOf(db int, hash uint64) (name []byte) {
 // otherwise, or if no limiter has decided, nil. It takes the key's lock itself.
 func (e *Engine) DeniedBy(db int, k Key) *rule.Rule {
 	sh := e.shardOf(k)
-	sh.mu.Lock()
+	if !sh.mu.Take(false) {
+		return nil
+	}
 	defer sh.mu.Unlock()
 	return sh.denied.Rule(db, k.Hash)
 }

@@ -327,7 +327,7 @@ func TestCallsThatWereGivenUpDoNotRun(t *testing.T) {
 		forward.AppendOnGroup(nil, 0, words("FLUSHALL"))...))
 	require.NoError(t, err)
 	c.eventually("it waits for the locks", func() bool {
-		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*Tx).BeginAll("))
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*Tx).BeginUnlessHeld("))
 	})
 	wanted.Store(false)
 	tx.End()

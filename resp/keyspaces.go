@@ -23,7 +23,9 @@ func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte) {
 	s.use(on)
 	start := len(s.Reply.B)
 	for p.WantsAll() {
-		s.Tx.BeginAll(s.Env.Clock(), s.DB, p.Command.Flags&command.Write != 0)
+		if !s.Tx.BeginUnlessHeld(s.Env.Clock(), s.DB, nil, true, p.Command.Flags&command.Write != 0) {
+			return []byte("-" + command.ErrBusy + "\r\n")
+		}
 		if !s.isPaused(p.Command) {
 			break
 		}

@@ -99,7 +99,7 @@ func (s *Server) partitionOf(group int, led Partition) *partition {
 		env: &env, queues: new(waitqueue.Queues), group: group, lead: led.Leadership, ended: led.Ended(),
 		journal: &replicated{led.Leadership, s, group}, advises: true,
 	}
-	env.Engine, env.Time, env.Waiting = led.Engine, led.Clock, p.queues
+	env.Engine, env.Time, env.Waiting, env.Ended = led.Engine, led.Clock, p.queues, p.ended
 	env.RetryWaiting = p.queues.RetryAll
 	p.queues.Init(led.Engine, led.Clock, s.executor, s.changesPaused)
 	s.led[group].Store(p)

@@ -104,6 +104,7 @@ func (s *Server) Shutdown(ctx context.Context) (left int) {
 	s.mu.Unlock()
 
 	if left = s.waitForSessions(ctx); left > 0 {
+		s.Scripts.Stop()
 		s.closeSessions()
 	}
 	// ends the accept loops of redcon, see gate.Accept

@@ -196,6 +196,7 @@ type Env struct {
 	Scripts *lua.Scripts // those that run, on all partitions
 	// Executor runs the calls of scripts: an *executor.Executor, whose package imports this one.
 	Executor any
+	Ended    <-chan struct{} // closed when Engine is no longer led here; nil: it always is
 
 	Figures      func() Figures     // takes no lock that a call holds for long
 	ResetFigures func()             // makes the counters of Figures and Stats count from zero

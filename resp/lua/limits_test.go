@@ -14,6 +14,7 @@ type killer struct{ st *State }
 
 func (killer) Do([][]byte, bool) []byte       { return []byte("+OK\r\n") }
 func (killer) Allowed([][]byte) (bool, error) { return true, nil }
+func (killer) MustEnd() string                { return "" }
 func (killer) Log(int, string)                {}
 func (k killer) Overdue()                     { k.st.watch.killed.Store(true) }
 

@@ -10,6 +10,8 @@ import (
 type Scripts struct {
 	memory atomic.Int64 // that the scripts may take until each is measured again, see watch.measure
 
+	stopping atomic.Bool
+
 	mu   sync.Mutex
 	busy map[*Busy]struct{}
 }
@@ -19,6 +21,12 @@ func NewScripts() *Scripts { return &Scripts{busy: make(map[*Busy]struct{})} }
 
 // Memory returns how many bytes the running scripts may take, beside firstBytes for each.
 func (s *Scripts) Memory() int64 { return s.memory.Load() }
+
+// Stop makes scripts end that have changed nothing: the server stops.
+func (s *Scripts) Stop() { s.stopping.Store(true) }
+
+// Stopping reports whether Stop was called.
+func (s *Scripts) Stopping() bool { return s.stopping.Load() }
 
 // share is how many scripts may take the memory of one at the same time.
 const share = 4

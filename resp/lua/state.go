@@ -19,6 +19,8 @@ type Host interface {
 	Allowed(words [][]byte) (bool, error)
 	// Log logs a line at a level from 0 to 3, as redis.log.
 	Log(level int, text string)
+	// MustEnd returns why the script has to end now; "": it may go on. It is called often.
+	MustEnd() (why string)
 	// Overdue is called once, when the script has run for longer than its limit.
 	Overdue()
 }

@@ -110,6 +110,9 @@ func (w *watch) lookAtTime() {
 		w.dead = w.st.killWords
 		return
 	}
+	if w.dead = w.st.host.MustEnd(); w.dead != "" {
+		return
+	}
 	if w.overdue {
 		return
 	}

@@ -157,6 +157,21 @@ func (p *program) end() {
 	programs.Put(p)
 }
 
+// MustEnd implements lua.Host. What a script has changed that has to end because another node leads
+// now, is lost with all that was changed since. One that has changed something is not ended when
+// the server stops: half of its changes would be logged.
+func (p *program) MustEnd() (why string) {
+	select {
+	case <-p.Env.Ended:
+		return "another node begins to lead this slot"
+	default:
+	}
+	if !p.wrote && p.Env.Scripts.Stopping() {
+		return "the server stops"
+	}
+	return ""
+}
+
 // Overdue implements lua.Host: the script runs for longer than its limit. Others are refused from
 // now on instead of waiting, and can end it.
 func (p *program) Overdue() {
