@@ -113,8 +113,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/resp/forward",
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
 			"rlserver/resp/diagnostics", "rlserver/resp/commands/diagnose",
-			"rlserver/resp/executor", "rlserver/resp/pubsub", "rlserver/resp/commands/pubsub",
-			"rlserver/resp/commands/scripting", "rlserver/resp/lua",
+			"rlserver/resp/executor", "rlserver/resp/pubsub", "rlserver/resp/pubsub/relay",
+			"rlserver/resp/commands/pubsub", "rlserver/resp/commands/scripting", "rlserver/resp/lua",
 			"rlserver/resp/commands/hashes", "rlserver/resp/commands/keys",
 			"rlserver/resp/commands/limits", "rlserver/resp/commands/lists",
 			"rlserver/resp/commands/server", "rlserver/resp/commands/sets", "rlserver/resp/commands/str",
@@ -129,10 +129,14 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/glob":        {ours: []string{"rlserver/engine"}},
 	"rlserver/resp/clientmem":   {},
 	"rlserver/resp/pubsub": {
-		ours: []string{"rlserver/engine", "rlserver/resp/config", "rlserver/resp/glob", "rlserver/resp/wire"},
+		ours: []string{
+			"rlserver/engine", "rlserver/resp/config", "rlserver/resp/glob", "rlserver/resp/pubsub/relay",
+			"rlserver/resp/wire",
+		},
 	},
+	"rlserver/resp/pubsub/relay": {ours: []string{"rlserver/resp/wire"}},
 	"rlserver/resp/commands/pubsub": {
-		ours: []string{"rlserver/engine", "rlserver/internal/acl", "rlserver/resp/command", "rlserver/resp/pubsub"},
+		ours: []string{"rlserver/internal/acl", "rlserver/resp/command", "rlserver/resp/pubsub"},
 	},
 	"rlserver/resp/config": {
 		ours: []string{

@@ -84,6 +84,7 @@ func (s *Server) sample() {
 	s.rates.in.Sample(now, sum.in)
 	s.rates.out.Sample(now, sum.out)
 	s.notePeak()
+	s.endShards(-1) // of clients that subscribed while the node stopped leading
 }
 
 // notePeak updates the peak of memory, and returns it.

@@ -7,6 +7,7 @@ import (
 	"rlserver/engine"
 	"rlserver/resp/command"
 	"rlserver/resp/forward"
+	"rlserver/resp/pubsub/relay"
 	"rlserver/resp/waitqueue"
 	"rlserver/resp/wire"
 )
@@ -89,6 +90,10 @@ func (s *session) runForNode() {
 			s.runOnGroup(words)
 		case forward.Unblock:
 			s.unblockForNode(words)
+		case relay.Word:
+			if s.closing = len(words) != 3; !s.closing {
+				s.messages.Relayed(words[1], words[2])
+			}
 		default:
 			// the other node waits until this one serves calls
 			if s.server.executor.LoadingSince() != 0 {
@@ -103,7 +108,7 @@ func (s *session) runForNode() {
 		if s.Reply.Truncated && !s.guard.Memory.Closed() {
 			s.failTruncated()
 		}
-		if len(s.Reply.B) >= wire.FlushSize || s.Reply.Truncated {
+		if len(s.Reply.B) >= wire.FlushSize || s.messages.Size() >= wire.FlushSize || s.Reply.Truncated {
 			s.flush()
 		}
 	}

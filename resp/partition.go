@@ -106,6 +106,7 @@ func (s *Server) partitionOf(group int, led Partition) *partition {
 	go func() {
 		<-p.ended
 		p.queues.Fail()
+		s.endShards(p.group)
 		s.led[group].CompareAndSwap(p, nil)
 	}()
 	return p

@@ -12,6 +12,7 @@ import (
 	"rlserver/resp/command"
 	"rlserver/resp/commands/clustering"
 	"rlserver/resp/forward"
+	"rlserver/resp/pubsub/relay"
 )
 
 // This file chooses the partition of a call, and nothing else asks whether there is a cluster: a
@@ -33,9 +34,40 @@ func (s *Server) place(o *Options) {
 	// of the databases other than 0, commands say what Redis Cluster says by default
 	s.Env.Cluster, s.Databases, s.Mode, s.ChangeUsers = o.Cluster, 16, "cluster", s.changeUsers
 	s.cluster, s.Settings.Fixed = o.Cluster, clustering.Fixed
+	s.Channels.Relay = relay.New(relay.Options{
+		Others: s.otherNodes, Dial: o.Cluster.DialNode, Most: &o.Settings.PubSub.NodeQueue,
+	})
 	s.passing = forward.NewPool(forward.Options{
 		Nodes: o.Cluster, Hold: o.Hold, MostLinks: max(1, o.Settings.Start.Cluster.ProxyLinks),
 		Held: func(group int) (release func(refused bool)) { return s.Stats.Group(group).Hold() },
+	})
+}
+
+// otherNodes returns the names of the other nodes that are heard.
+func (s *Server) otherNodes() (names []string) {
+	v := s.cluster.View()
+	for i := range v.Nodes {
+		if n := &v.Nodes[i]; n.Up && n.ID != v.Me {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// endShards ends the subscriptions to shard channels of groups that this node does not lead. It
+// ends those of one group in any case, -1: of none.
+func (s *Server) endShards(ended int) {
+	if s.cluster == nil {
+		return
+	}
+	leads := make(map[int]bool)
+	s.Channels.EndShards(func(name string) bool {
+		group := slot.Group(slot.Of([]byte(name)), max(s.cluster.Groups(), 1))
+		if _, known := leads[group]; !known {
+			_, err := s.cluster.Lead(group)
+			leads[group] = err == nil && group != ended
+		}
+		return !leads[group]
 	})
 }
 
@@ -82,7 +114,7 @@ func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
 	if !ok {
 		return clustering.CrossSlot(p.Command)
 	}
-	return s.enterSlot(at, s.role == proxied)
+	return s.enterSlot(at, s.role == proxied && p.Command.Flags&command.WhileSubscribed == 0)
 }
 
 // sameGroup reports whether a further call can run while the locks of the previous ones are held.

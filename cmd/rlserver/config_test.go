@@ -60,8 +60,8 @@ func TestDefaultsOfAllSettings(t *testing.T) {
 		"cluster-groups": "0", "cluster-timeout": "1000", "failover-hold": "0", "force-recover": "no",
 		"cluster-announce-host":               "",
 		"pubsub-max-subscriptions-per-client": "100000", "pubsub-max-subscriptions": "1000000",
-		"pubsub-max-patterns": "10000",
-		"proxy-port":          "0", "proxy-max-links": "256",
+		"pubsub-max-patterns": "10000", "pubsub-node-queue": "16777216",
+		"proxy-port": "0", "proxy-max-links": "256",
 		"cluster-announce-port": "0", "cluster-secret-file": "", "cluster-announce-tls-port": "0",
 	}, values(c.Settings))
 }

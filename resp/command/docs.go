@@ -50,7 +50,12 @@ const (
 		"A message to the publisher itself precedes the reply to PUBLISH or, within a transaction, that to EXEC. A\n" +
 		"subscriber that does not read is closed by `client-output-buffer-limit pubsub`, and costs the publisher\n" +
 		"nothing. `pubsub-max-subscriptions-per-client`, `pubsub-max-subscriptions` and `pubsub-max-patterns` limit\n" +
-		"the subscriptions.\n"
+		"the subscriptions.\n\n" +
+		"In a cluster a message reaches the subscribers on all nodes; the reply counts those on this node, as in\n" +
+		"Redis. `pubsub-node-queue` bounds what waits for another node: if that hangs or cannot be reached, its\n" +
+		"subscribers miss messages, and the publisher does not wait. A shard channel belongs to its slot: other\n" +
+		"nodes than the leader reply MOVED, also those of the proxy port to SSUBSCRIBE, and when another node\n" +
+		"begins to lead the slot, its subscribers get `sunsubscribe`.\n"
 	scriptingText = "" +
 		"Scripts are in Lua 5.1, and run as in Redis: docs/COMPATIBILITY.md lists the differences. A script runs\n" +
 		"under the locks of the keys that its call declares, as one step for others, and each redis.call has the\n" +

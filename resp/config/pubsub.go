@@ -7,12 +7,14 @@ type PubSubLimits struct {
 	PerClient atomic.Int64 // subscriptions of one client
 	All       atomic.Int64 // subscriptions of all clients
 	Patterns  atomic.Int64 // different patterns: each message is compared with all of them
+	NodeQueue atomic.Int64 // bytes of messages that wait for one other node of a cluster
 }
 
 func (l *PubSubLimits) init() {
 	l.PerClient.Store(defaultSubscriptions)
 	l.All.Store(defaultAllSubscriptions)
 	l.Patterns.Store(defaultPatterns)
+	l.NodeQueue.Store(defaultNodeQueue)
 }
 
 // The defaults of PubSubLimits.
@@ -20,4 +22,5 @@ const (
 	defaultSubscriptions    = 100_000
 	defaultAllSubscriptions = 1_000_000
 	defaultPatterns         = 10_000
+	defaultNodeQueue        = 16 << 20
 )

@@ -225,6 +225,10 @@ var Parameters = []Parameter{
 		Help: `How many different patterns may have subscribers, 10000 by default: each message is compared with
 			all of them.`,
 		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.PubSub.Patterns })},
+	{Name: "pubsub-node-queue", Group: groupCluster, Form: "SIZE", Default: "16mb", Example: "16mb",
+		Help: `How many bytes of messages may wait for each other node of a cluster, 16mb by default. Further ones
+			do not reach its subscribers.`,
+		Value: memory(64<<10, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.PubSub.NodeQueue })},
 
 	{Name: "dir", Group: groupPersistence, Form: "DIR", Default: "./rlserver-data",
 		Help:  "Directory of the log and the snapshots, created if it does not exist. ./rlserver-data by default.",

@@ -13,6 +13,9 @@ import (
 type Pusher interface {
 	// PushShared reports whether the bytes, which nobody changes, are still needed.
 	PushShared(p []byte) (kept bool)
+	// SetSubscribed is called when the subscriptions have changed: whether there is any, and how
+	// many bytes of memory they take.
+	SetSubscribed(yes bool, bytes int)
 }
 
 // Client is a connection as a subscriber. The methods without a comment on that belong to the

@@ -13,9 +13,6 @@ type Connection interface {
 	Hold()
 	// TakeHeld appends what was held so far.
 	TakeHeld(to []byte) []byte
-	// SetSubscribed is called when the subscriptions have changed: whether there is any, and how
-	// many bytes of memory they take.
-	SetSubscribed(yes bool, bytes int)
 }
 
 // Conn is what a connection has of publish and subscribe. Only the connection's goroutine uses it,
@@ -53,8 +50,11 @@ func (m *Conn) hold() {
 // there were any. No lock is held.
 func (m *Conn) Sent() (delivered bool) {
 	m.holding = false
-	if len(m.runs) == 0 {
+	if m.size == 0 {
 		return false
+	}
+	if m.messages > 0 {
+		m.hub.Relay.Send(m.frames, m.messages)
 	}
 	m.Deliver()
 	return true
@@ -158,8 +158,14 @@ func (m *Conn) SetProtocol(resp3 bool) {
 // Publish sends a message to the subscribers of a channel when the replies of the batch are sent,
 // and returns their number.
 func (m *Conn) Publish(channel, payload []byte) (receivers int) {
+	if m.hub.Relay != nil {
+		m.relay(channel, payload)
+	}
 	return m.hub.Publish(&m.Outbox, m.Client, channel, payload)
 }
+
+// Relayed is Publish of a message from another node.
+func (m *Conn) Relayed(channel, payload []byte) { m.hub.Publish(&m.Outbox, nil, channel, payload) }
 
 // PublishShard is Publish to a shard channel.
 func (m *Conn) PublishShard(channel, payload []byte) (receivers int) {

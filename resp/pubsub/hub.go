@@ -9,6 +9,8 @@ import (
 	"rlserver/engine"
 	"rlserver/resp/config"
 	"rlserver/resp/glob"
+	"rlserver/resp/pubsub/relay"
+	"rlserver/resp/wire"
 )
 
 // Kind is what a client subscribes to.
@@ -30,6 +32,8 @@ var words = [kinds]struct{ subscribe, unsubscribe, message string }{
 
 // Hub has the subscriptions of all clients. It is safe for concurrent use.
 type Hub struct {
+	Relay *relay.Relay // to the other nodes of a cluster; nil: there is none
+
 	limits *config.PubSubLimits
 
 	mu     sync.RWMutex
@@ -182,6 +186,35 @@ func (h *Hub) Close(c *Client) {
 			h.remove(c, t)
 		}
 	}
+}
+
+// EndShards ends the subscriptions to the shard channels that moved returns true for, because
+// another node serves them from now on, and tells the subscribers.
+func (h *Hub) EndShards(moved func(name string) bool) {
+	if h.empty[Shards].Load() {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name, t := range h.topics[Shards] {
+		if !moved(name) {
+			continue
+		}
+		for c := range t.subscribers {
+			h.endShard(c, t)
+		}
+	}
+}
+
+// endShard ends one subscription, and tells the client.
+func (h *Hub) endShard(c *Client, t *topic) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h.remove(c, t)
+	r := wire.Reply{RESP3: c.resp3}
+	c.confirm(&r, Shards, false, t.text)
+	c.to.PushShared(r.B)
+	c.to.SetSubscribed(c.Has(), c.bytes)
 }
 
 // Publish adds a message to an outbox, for the subscribers of a channel and of the patterns that

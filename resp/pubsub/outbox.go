@@ -1,13 +1,19 @@
 package pubsub
 
-import "rlserver/resp/wire"
+import (
+	"rlserver/resp/pubsub/relay"
+	"rlserver/resp/wire"
+)
 
 // Outbox has the messages of a batch of calls, in order. The zero value is empty. One goroutine at
 // a time uses it.
 type Outbox struct {
-	runs  []run
-	size  int       // bytes of the messages
-	spare [2][]byte // memory of messages that nobody needs any more, in RESP3 and RESP2
+	runs []run
+	size int // bytes of the messages
+
+	frames   []byte    // the messages for other nodes of a cluster
+	messages int       // their number
+	spare    [2][]byte // memory of messages that nobody needs any more, in RESP3 and RESP2
 }
 
 // run is messages that follow each other and have the same subscribers.
@@ -108,7 +114,15 @@ func (o *Outbox) Deliver() {
 	if o.runs = o.runs[:0]; cap(o.runs) > mostKept {
 		o.runs = nil
 	}
-	o.size = 0
+	o.frames, o.messages, o.size = nil, 0, 0
+}
+
+// relay adds a message for other nodes.
+func (o *Outbox) relay(channel, payload []byte) {
+	before := len(o.frames)
+	o.frames = relay.Append(o.frames, channel, payload)
+	o.messages++
+	o.size += len(o.frames) - before
 }
 
 // What an outbox keeps between batches: memory for so many runs, and so many bytes of messages.

@@ -92,7 +92,7 @@ func (g *Guard) SetAuthenticated(yes bool) {
 
 // SetSubscribed sets whether the client, which has logged in, has subscribed to anything, and how
 // many bytes of memory the subscriptions take. If so, another output buffer limit applies to it,
-// and it is never idle. Call it from the connection's goroutine.
+// and it is never idle. Any goroutine may call it.
 func (g *Guard) SetSubscribed(yes bool, bytes int) {
 	kind := config.NormalClient
 	if yes {

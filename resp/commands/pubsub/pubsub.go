@@ -3,7 +3,6 @@
 package pubsub
 
 import (
-	"rlserver/engine"
 	"rlserver/internal/acl"
 	"rlserver/resp/command"
 	"rlserver/resp/pubsub"
@@ -57,15 +56,7 @@ func init() {
 			Summary:    "Post a message to a shard channel", Run: publishShard},
 		inspection(flags),
 	)
-	for _, name := range []string{"subscribe", "psubscribe", "ssubscribe", "publish", "spublish"} {
-		command.Table[name].Refused = refusedInCluster
-	}
 }
-
-const errInCluster = engine.Error("ERR messages are only available on a server alone, not in a cluster")
-
-// refusedInCluster refuses calls whose messages would not reach the other nodes.
-func refusedInCluster([][]byte) error { return errInCluster }
 
 // inspection returns the declaration of PUBSUB.
 func inspection(flags command.Flags) *command.Command {

@@ -267,6 +267,10 @@ func writeStats(r *report) {
 	r.field("pubsub_patterns", channels.Count(pubsub.Patterns))
 	r.field("pubsubshard_channels", channels.Count(pubsub.Shards))
 	r.field("pubsub_subscriptions", channels.Total())
+	if channels.Relay != nil {
+		r.field("pubsub_node_queues", channels.Relay.Queued())
+		r.field("pubsub_node_dropped", channels.Relay.Dropped.Load())
+	}
 	r.zero("sync_full", "sync_partial_ok", "sync_partial_err",
 		"latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
 		"active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",

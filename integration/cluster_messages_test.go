@@ -1,0 +1,72 @@
+package integration
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A message reaches the subscribers on all nodes, whichever node it is published on. A node that
+// hangs costs the others nothing. A shard channel is served by the node that leads its slot.
+func TestMessagesInACluster(t *testing.T) {
+	c := startCluster(t, 3)
+	var clients []*redis.Client
+	var subscribers []*redis.PubSub
+	for i := range 3 {
+		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + c.ports[i], Protocol: 2 + i%2})
+		t.Cleanup(func() { client.Close() })
+		s := client.PSubscribe(t.Context(), "news.*")
+		_, err := s.Receive(t.Context())
+		require.NoError(t, err)
+		t.Cleanup(func() { s.Close() })
+		clients, subscribers = append(clients, client), append(subscribers, s)
+	}
+	for i, from := range clients {
+		text := strings.Repeat("x", i+1)
+		require.EqualValues(t, 1, from.Publish(t.Context(), "news.city", text).Val(), "subscribers on this node")
+		for _, s := range subscribers {
+			m, err := s.ReceiveMessage(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, text, m.Payload)
+		}
+	}
+
+	require.NoError(t, c.run[2].cmd.Process.Signal(syscall.SIGSTOP))
+	for range 100 {
+		require.EqualValues(t, 1, clients[0].Publish(t.Context(), "news.city", strings.Repeat("x", 10_000)).Val())
+		for _, s := range subscribers[:2] {
+			_, err := s.ReceiveMessage(t.Context())
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, c.run[2].cmd.Process.Signal(syscall.SIGCONT))
+	await(t, func() bool {
+		clients[0].Publish(t.Context(), "news.city", "again")
+		m, err := subscribers[2].ReceiveTimeout(t.Context(), 100*time.Millisecond)
+		text, ok := m.(*redis.Message)
+		return err == nil && ok && text.Payload == "again"
+	})
+	c.settled()
+
+	for i := range clients {
+		err := clients[i].SPublish(t.Context(), "orders", "x").Err()
+		if err != nil {
+			assert.True(t, strings.HasPrefix(err.Error(), "MOVED "), err.Error())
+			continue
+		}
+		s := clients[i].SSubscribe(t.Context(), "orders")
+		t.Cleanup(func() { s.Close() })
+		_, err = s.Receive(t.Context())
+		require.NoError(t, err)
+		await(t, func() bool { return clients[i].Do(t.Context(), "CLUSTER", "FAILOVER").Err() == nil })
+		m, err := s.Receive(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, &redis.Subscription{Kind: "sunsubscribe", Channel: "orders"}, m)
+		break
+	}
+}
