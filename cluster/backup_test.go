@@ -33,11 +33,11 @@ func TestFreshNodesJoinARestoredCluster(t *testing.T) {
 	restored.options[0].Dir = to
 	restored.options[0].Join = nil
 	require.NoError(t, restored.start(0))
-	restored.settled()
+	restored.stable()
 	require.NoError(t, restored.start(1))
 	require.NoError(t, restored.start(2))
 	restored.matches("a", "b", "c")
-	restored.settled()
+	restored.stable()
 	assert.NotEqual(t, old, restored.nodes[2].Map().ID)
 	after := restored.load()
 	for key := range before.admitted {
@@ -76,23 +76,23 @@ func TestARestoredNodeCanBeRecovered(t *testing.T) {
 	require.NoError(t, restored.start(0))
 	testLogged(restored, "FORCED RECOVERY: this node goes on alone")
 	assert.NotContains(t, restored.log.get(), "it was used already")
-	restored.settled()
+	restored.stable()
 	assert.NotEqual(t, was, restored.nodes[0].Map().ID)
 	assert.Len(t, restored.nodes[0].Map().Members, 1)
 }
 
-// caughtUp waits until a node has all that is agreed on.
+// caughtUp waits until a node has all that is committed.
 func (f *fleet) caughtUp(i int) {
 	f.t.Helper()
-	f.eventually("the node has all that is agreed on", func() error {
+	f.eventually("the node has all that is committed", func() error {
 		for number, g := range f.nodes[i].groups() {
 			leader := f.nodes[i].Leader(number)
 			if leader == nil {
 				return fmt.Errorf("group %d has no leader", number)
 			}
-			agreed := f.nodes[leader.Name[0]-'a'].Group(number).Status().Agreed
-			if applied := g.Status().Applied; applied < agreed {
-				return fmt.Errorf("group %d: %d of %d", number, applied, agreed)
+			committed := f.nodes[leader.Name[0]-'a'].Group(number).Status().Committed
+			if applied := g.Status().Applied; applied < committed {
+				return fmt.Errorf("group %d: %d of %d", number, applied, committed)
 			}
 		}
 		return nil

@@ -24,7 +24,7 @@ func (n *Node) balance(ctx context.Context) {
 		within, cancel := context.WithTimeout(ctx, 2*n.options.Timeout)
 		defer cancel()
 		if err := n.handOver(within, "the node was elected again after an order", false); err != nil {
-			n.sayOften("this node leads groups that it was told to hand over", "because", err)
+			n.warnOften("this node leads groups that it was told to hand over", "because", err)
 		}
 		if number, to := n.yield(time.Now(), balanceAfter*n.options.balanceInterval); to != "" {
 			n.give(within, number, to, "its disk is much faster")
@@ -63,7 +63,7 @@ func (n *Node) misplaced() (number int, to string) {
 			continue
 		}
 		st := g.Status()
-		if !st.Leads || !settled(names, st.Members) || n.lostOne(number, st.Members) {
+		if !st.Leads || !matches(names, st.Members) || n.lostOne(number, st.Members) {
 			continue
 		}
 		slow := stays(n.syncTimes.median(), n.syncTime(names[0]))

@@ -17,7 +17,7 @@ func TestAnOrderIsNotUndone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	require.NoError(t, f.nodes[0].HandOver(ctx, "a test"))
-	f.settled()
+	f.stable()
 	// in which it would be undone, after a tick of the group
 	time.Sleep(time.Second + 2*balanceAfter*f.options[0].balanceInterval)
 	for number := range f.nodes[0].Map().Groups() {

@@ -49,7 +49,7 @@ func (c *control) Exchange(theirs Report, own *Report) error {
 	if !stored {
 		return errStarting
 	}
-	c.n.heard(theirs)
+	c.n.receive(theirs)
 	*own = c.n.report(theirs.Node)
 	if m := c.n.Map(); m != nil && theirs.MapVersion < m.Version {
 		own.Map = m
@@ -63,10 +63,10 @@ type MapFor struct {
 	Groups []int
 }
 
-// Agree has the node take over a map, and answers which of the groups it has led since.
-func (c *control) Agree(args MapFor, agreed *[]int) error {
+// Follow has the node take over a map, and answers which of the groups it has led since.
+func (c *control) Follow(args MapFor, led *[]int) error {
 	if c.n.Map() != nil {
-		*agreed = c.n.agree(&args.Map, args.Groups)
+		*led = c.n.followFor(&args.Map, args.Groups)
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ type RemovedArgs struct {
 // Removed is what the leader of a group knows about a replica.
 type Removed struct {
 	Known   bool // false: it does not lead
-	Removed bool // the group has agreed that it is no member
+	Removed bool // the group has committed its removal
 	Term    uint64
 }
 
@@ -145,7 +145,7 @@ func (p *peer) call(method string, args, reply any, timeout time.Duration) error
 	case <-time.After(timeout):
 		err = errTooLong
 	}
-	if _, said := err.(rpc.ServerError); err != nil && !said {
+	if _, answered := err.(rpc.ServerError); err != nil && !answered {
 		p.drop(client)
 	}
 	return err

@@ -49,7 +49,7 @@
 //	gossip.go     reports
 //	control.go    calls between nodes
 //	policies.go   the policies, which are a part of the map as well
-//	sharing.go    calls that have all groups agree on something
+//	sharing.go    calls to the leaders of all groups
 //	users.go      the users, which are a part of the map
 //	balance.go    who should lead
 //	recover.go    a node that goes on alone

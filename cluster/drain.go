@@ -75,7 +75,7 @@ func (n *Node) decline(which func(number int) bool) {
 		}
 	}
 	n.mu.Unlock()
-	n.tell()
+	n.wake()
 }
 
 func (n *Node) declines(number int) bool {

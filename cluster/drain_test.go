@@ -26,7 +26,7 @@ func TestADrainedNodeLeadsNothingUntilItIsStartedAgain(t *testing.T) {
 	f := startFleet(t, 3)
 	f.ledAsPlaced()
 	f.drains(0)
-	f.settled()
+	f.stable()
 	f.ready(0) // it has the data, and votes
 	for number := range f.nodes[0].Map().Groups() {
 		f.eventually("another node leads", func() error {
@@ -49,7 +49,7 @@ func TestADrainedNodeThatIsElectedHandsOver(t *testing.T) {
 	f := startFleet(t, 3)
 	f.ledAsPlaced()
 	f.drains(0)
-	f.settled()
+	f.stable()
 	f.nodes[0].Group(0).CallElection()
 	f.eventually("it was elected", func() error {
 		if f.nodes[0].Group(0).Figures().ElectionsWon == 0 {
@@ -71,7 +71,7 @@ func TestDrainNamesTheGroupsThatNobodyTakes(t *testing.T) {
 	f.ledAsPlaced()
 	f.drains(0)
 	f.drains(1)
-	f.settled()
+	f.stable()
 	f.eventually("the third node leads all groups", func() error {
 		if led := f.nodes[2].led(); len(led) != f.nodes[2].Map().Groups() {
 			return fmt.Errorf("it leads %v", led)

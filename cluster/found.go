@@ -39,7 +39,7 @@ func (n *Node) groupsWanted() int {
 
 const (
 	seekInterval = 100 * time.Millisecond // between two rounds of greetings
-	sayInterval  = 10 * time.Second       // between two log lines about the same trouble
+	warnInterval = 10 * time.Second       // between two log lines about the same trouble
 )
 
 // seek looks for the cluster until it is founded, and then exchanges reports.
@@ -53,7 +53,7 @@ func (n *Node) seek(ctx context.Context) {
 			p.close()
 		}
 	}()
-	say := func(what string) { n.sayOften(what) }
+	say := func(what string) { n.warnOften(what) }
 	for ctx.Err() == nil {
 		n.mu.Lock()
 		for _, address := range n.invitations {
@@ -83,13 +83,13 @@ func (n *Node) seek(ctx context.Context) {
 // localAddress is what differs in the same network error of two connections.
 var localAddress = regexp.MustCompile(`\S+->`)
 
-// sayOften logs a warning that may be repeated often, at intervals.
-func (n *Node) sayOften(what string, args ...any) {
+// warnOften logs a warning that may be repeated often, at intervals.
+func (n *Node) warnOften(what string, args ...any) {
 	trouble := localAddress.ReplaceAllString(what, "")
 	n.mu.Lock()
-	due := time.Since(n.said[trouble]) > sayInterval
+	due := time.Since(n.warned[trouble]) > warnInterval
 	if due {
-		n.said[trouble] = time.Now()
+		n.warned[trouble] = time.Now()
 	}
 	n.mu.Unlock()
 	if due {

@@ -47,7 +47,7 @@ func TestPoliciesOfGroupsMoveToTheMap(t *testing.T) {
 	f := newFleet(t, 1, func(_ int, o *Options) { o.Groups = 2 })
 	unpack(t, "policies-in-groups.tar.gz", f.options[0].Dir)
 	require.NoError(t, f.start(0))
-	f.settled()
+	f.stable()
 	moved := func() error {
 		if f.nodes[0].Map().PoliciesVersion == 0 {
 			return errors.New("the map has no policies")
@@ -75,6 +75,6 @@ func TestPoliciesOfGroupsMoveToTheMap(t *testing.T) {
 		}
 		f.stop(0)
 		require.NoError(t, f.start(0))
-		f.settled()
+		f.stable()
 	}
 }

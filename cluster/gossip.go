@@ -16,11 +16,11 @@ import (
 // gossip exchanges reports with all members, and does what follows from them, until the context
 // ends.
 func (n *Node) gossip(ctx context.Context) {
-	type talk struct {
+	type exchange struct {
 		member Member
 		end    context.CancelFunc
 	}
-	talks := make(map[string]talk)
+	exchanges := make(map[string]exchange)
 	n.work.Go(func() { n.balance(ctx) })
 	n.work.Go(func() { n.keepSeen(ctx) })
 	n.work.Go(func() { n.every(ctx, clockInterval, n.compareClocks) })
@@ -34,21 +34,21 @@ func (n *Node) gossip(ctx context.Context) {
 		n.leadCluster()
 		n.move(ctx)
 		m := n.Map()
-		for name, t := range talks {
+		for name, t := range exchanges {
 			if now := m.Member(name); now == nil || now.Address != t.member.Address {
 				t.end()
-				delete(talks, name)
+				delete(exchanges, name)
 			}
 		}
 		for _, member := range m.Members {
-			if _, ok := talks[member.Name]; !ok && member.Name != n.self.Name {
+			if _, ok := exchanges[member.Name]; !ok && member.Name != n.self.Name {
 				within, end := context.WithCancel(ctx)
-				talks[member.Name] = talk{member, end}
-				n.work.Go(func() { n.talk(within, member.Name) })
+				exchanges[member.Name] = exchange{member, end}
+				n.work.Go(func() { n.exchange(within, member.Name) })
 			}
 		}
 	})
-	for _, t := range talks {
+	for _, t := range exchanges {
 		t.end()
 	}
 }
@@ -67,37 +67,38 @@ func (n *Node) every(ctx context.Context, interval time.Duration, do func()) {
 	}
 }
 
-// rounds calls a function now, at intervals, and when there is news, until the context ends.
+// rounds calls a function now, at intervals, and when something has changed, until the context
+// ends.
 func (n *Node) rounds(ctx context.Context, interval time.Duration, do func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
 		n.mu.Lock()
-		news := n.news
+		changed := n.changed
 		n.mu.Unlock()
 		do()
 		select {
 		case <-ctx.Done():
 		case <-ticker.C:
-		case <-news:
+		case <-changed:
 		}
 	}
 }
 
-// tellLocked begins the next rounds at once: something that they look at has changed. n.mu is held.
-func (n *Node) tellLocked() {
-	close(n.news)
-	n.news = make(chan struct{})
+// wakeLocked begins the next rounds at once: something that they look at has changed. n.mu is held.
+func (n *Node) wakeLocked() {
+	close(n.changed)
+	n.changed = make(chan struct{})
 }
 
-func (n *Node) tell() {
+func (n *Node) wake() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.tellLocked()
+	n.wakeLocked()
 }
 
-// talk exchanges reports with one member.
-func (n *Node) talk(ctx context.Context, name string) {
+// exchange exchanges reports with one member.
+func (n *Node) exchange(ctx context.Context, name string) {
 	p := n.peerWithin(name, n.exchangeTimeout)
 	defer p.close()
 	n.rounds(ctx, min(2*n.options.roundInterval, n.options.Wanted/4), func() {
@@ -106,9 +107,9 @@ func (n *Node) talk(ctx context.Context, name string) {
 		switch err := p.call("Exchange", own, &theirs, n.exchangeTimeout(name)); {
 		case err == nil:
 			n.timed(name, time.Since(begun))
-			n.heard(theirs)
+			n.receive(theirs)
 		case errors.Is(err, mux.ErrOtherVersion):
-			n.sayOften("a node cannot take part: "+err.Error(), "name", name)
+			n.warnOften("a node cannot take part: "+err.Error(), "name", name)
 		}
 	})
 }
@@ -187,14 +188,14 @@ func (n *Node) report(to string) Report {
 		st := g.Status()
 		r.Replicas[i] = Replica{g.ID().Instance, st.Applied, st.Last}
 		if p, err := g.Leading(); err == nil {
-			r.Leads[i], r.Committed[i], r.Members[i], r.KeepUp[i] = p.Term(), st.Agreed, st.Members, g.KeepUp()
+			r.Leads[i], r.Committed[i], r.Members[i], r.KeepUp[i] = p.Term(), st.Committed, st.Members, g.KeepUp()
 		}
 	}
 	return r
 }
 
-// heard notes another node's report.
-func (n *Node) heard(r Report) {
+// receive notes another node's report.
+func (n *Node) receive(r Report) {
 	m := n.Map()
 	if m == nil {
 		return // the other one has begun already
@@ -207,7 +208,7 @@ func (n *Node) heard(r Report) {
 		return // it does not know yet that it is no member, or this node not that it is one
 	}
 	n.mu.Lock()
-	n.heardVerdict(&r)
+	n.receiveVerdict(&r)
 	admitted := n.judge(&r, m.ID)
 	refusal := ""
 	if of := n.seen.Nodes[r.Node]; !admitted {
@@ -215,8 +216,8 @@ func (n *Node) heard(r Report) {
 	}
 	n.mu.Unlock()
 	if refusal != "" {
-		n.sayOften(fmt.Sprintf("node %s is refused: %s. Its directory is older than what it has agreed to: remove it, "+
-			"and the node joins as a new one", r.Node, refusal))
+		n.warnOften(fmt.Sprintf("node %s is refused: %s. Its directory is older than what it has acknowledged: remove "+
+			"it, and the node joins as a new one", r.Node, refusal))
 	}
 	if !admitted {
 		return
@@ -227,12 +228,12 @@ func (n *Node) heard(r Report) {
 	}
 	for i, index := range r.Committed {
 		if g := n.Group(i); g != nil {
-			g.HeardCommitted(index)
+			g.NoteCommitted(index)
 		}
 	}
 	for i, d := range r.Digests {
 		if g := n.Group(i); g != nil {
-			g.HeardDigest(r.Node, d)
+			g.NoteDigest(r.Node, d)
 		}
 	}
 	n.noteReport(r)
@@ -247,10 +248,10 @@ func (n *Node) noteReport(r Report) {
 		return
 	}
 	now := time.Now()
-	n.heardAt[r.Node] = now
+	n.reportedAt[r.Node] = now
 	n.offsets[r.Node] = r.Clock - n.options.Clock.Elapsed().Microseconds()
 	if before, ok := n.reports[r.Node]; !ok || before.differs(&r) {
-		n.tellLocked()
+		n.wakeLocked()
 	}
 	n.reports[r.Node] = r
 	for i := range n.leaders {
@@ -266,7 +267,7 @@ func (n *Node) noteReport(r Report) {
 
 // upLocked reports whether a node was heard a short time ago. n.mu is held.
 func (n *Node) upLocked(name string) bool {
-	at, heard := n.heardAt[name]
+	at, heard := n.reportedAt[name]
 	return heard && time.Since(at) < n.options.Timeout
 }
 

@@ -50,14 +50,14 @@ func newHangingFleet(t *testing.T) (f *fleet, hangs *[3]sync.RWMutex) {
 		o.disk = func(v types.VFS) types.VFS { return hangingDisk{v, &hangs[i]} }
 	})
 	f.startAll()
-	f.settled()
+	f.stable()
 	return f, hangs
 }
 
 // brisk is a timeout of tests that wait until it has passed.
 const brisk = 2 * time.Second
 
-// serve waits until a call on each group is agreed on, by nodes other than one.
+// serve waits until a call on each group is committed, by nodes other than one.
 func (f *fleet) serve(not int) {
 	f.t.Helper()
 	for number := range f.nodes[0].Map().Groups() {

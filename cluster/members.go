@@ -32,7 +32,7 @@ func (n *Node) readNote() {
 	}
 	m, err := decodeMap(note.Data)
 	if err != nil {
-		n.sayOften("the map of the cluster cannot be read: this node has to be upgraded: " + err.Error())
+		n.warnOften("the map of the cluster cannot be read: this node has to be upgraded: " + err.Error())
 		return
 	}
 	n.noteRead = note.Version
@@ -45,7 +45,7 @@ func (n *Node) follow(m *Map) {
 	defer n.adopting.Unlock()
 	o := n.opened.Load()
 	if err := m.check(); err != nil {
-		n.sayOften("the map of another node cannot be used: " + err.Error())
+		n.warnOften("the map of another node cannot be used: " + err.Error())
 		return
 	}
 	if n.closed || m.ID != o.m.ID || m.Version <= o.m.Version || m.Groups() != o.m.Groups() {
@@ -62,8 +62,8 @@ func (n *Node) follow(m *Map) {
 	n.mu.Unlock()
 	n.takePolicies(m) // before anybody sees that this node has the map
 	n.opened.Store(&opened{m, o.groups})
-	n.tell()
-	n.sayMembers(o.m, m)
+	n.wake()
+	n.logMembers(o.m, m)
 	if o.m.has(&n.self) && !m.has(&n.self) {
 		n.dismiss(m)
 	}
@@ -77,7 +77,7 @@ func (n *Node) follow(m *Map) {
 func (n *Node) pruneLocked() {
 	prune(n.seen.Nodes, n.m)
 	prune(n.reports, n.m)
-	prune(n.heardAt, n.m)
+	prune(n.reportedAt, n.m)
 	prune(n.accepted, n.m)
 	prune(n.offsets, n.m)
 	prune(n.off, n.m)
@@ -89,8 +89,8 @@ func prune[V any](of map[string]V, m *Map) {
 	maps.DeleteFunc(of, func(name string, _ V) bool { return m.Member(name) == nil })
 }
 
-// sayMembers logs how the members have changed.
-func (n *Node) sayMembers(before, now *Map) {
+// logMembers logs how the members have changed.
+func (n *Node) logMembers(before, now *Map) {
 	for _, m := range now.Members {
 		old := before.Member(m.Name)
 		switch {
@@ -133,13 +133,13 @@ func (n *Node) changeMap(change func(m *Map) (changed bool, err error)) error {
 	if _, err := g.Leading(); err != nil {
 		return ErrNoMajority
 	}
-	m, version, err := n.agreedMap(g)
+	m, version, err := n.committedMap(g)
 	if err != nil {
 		return err
 	}
 	next := m.next()
 	changed, err := change(next)
-	if err != nil || !changed && n.agreed == m {
+	if err != nil || !changed && n.committed == m {
 		return err
 	}
 	if err := next.check(); err != nil {
@@ -152,25 +152,26 @@ func (n *Node) changeMap(change func(m *Map) (changed bool, err error)) error {
 	return nil
 }
 
-// agreedMap returns the map that group 0 has, with the version of its note. A new cluster has none
-// yet, and one that was recovered has that of before: then it is this node's. n.changing is held.
-func (n *Node) agreedMap(g *group.Group) (m *Map, version uint64, err error) {
+// committedMap returns the map that group 0 has, with the version of its note. A new cluster has
+// none yet, and one that was recovered has that of before: then it is this node's. n.changing is
+// held.
+func (n *Node) committedMap(g *group.Group) (m *Map, version uint64, err error) {
 	own, note := n.Map(), g.Note()
 	if note == nil {
-		n.agreed = nil
+		n.committed = nil
 		return own, 0, nil
 	}
-	if n.agreed == nil || n.agreedIn != note {
+	if n.committed == nil || n.committedIn != note {
 		m, err := decodeMap(note.Data)
 		if err != nil {
 			return nil, 0, fmt.Errorf("the map of the cluster cannot be read: this node has to be upgraded: %w", err)
 		}
-		n.agreed, n.agreedIn = m, note
+		n.committed, n.committedIn = m, note
 	}
-	if n.agreed.ID != own.ID {
+	if n.committed.ID != own.ID {
 		return own, note.Version, nil
 	}
-	return n.agreed, note.Version, nil
+	return n.committed, note.Version, nil
 }
 
 // leadCluster does what is to be done by the leader of group 0.

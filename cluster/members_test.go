@@ -57,7 +57,7 @@ func (f *fleet) matches(names ...string) {
 				}
 			}
 			for g, want := range m.Replicas {
-				if have, known := n.membersKnown(g); !known || !settled(want, have) {
+				if have, known := n.membersKnown(g); !known || !matches(want, have) {
 					return fmt.Errorf("group %d has %v, want %v, says %s", g, have, want, n.Name())
 				}
 				if has := n.Group(g) != nil; has != strings.Contains(strings.Join(want, " "), n.Name()) {

@@ -26,7 +26,7 @@ type members struct {
 	now func(node string) (group.ReplicaID, bool)
 	// keepsUp reports whether a replica stores what the leader proposes
 	keepsUp func(group.ReplicaID) bool
-	// caughtUp reports whether a non-voter has what the group has agreed on
+	// caughtUp reports whether a non-voter has what the group has committed
 	caughtUp func(group.ReplicaID) bool
 }
 
@@ -117,8 +117,8 @@ func (m *members) drop(voters []group.ReplicaID) (c group.Change, handOver strin
 	return c, "", false
 }
 
-// settled reports whether a group has just the members that the map wants.
-func settled(want []string, have []group.Server) bool {
+// matches reports whether a group has just the members that the map wants.
+func matches(want []string, have []group.Server) bool {
 	for _, s := range have {
 		if !s.Voter || !slices.Contains(want, s.ID.Node) {
 			return false
@@ -130,7 +130,7 @@ func settled(want []string, have []group.Server) bool {
 // mover makes the changes of one group.
 type mover struct {
 	busy atomic.Bool
-	// a non-voter has caught up if it applies what was agreed on at the mark within the timeout
+	// a non-voter has caught up if it applies what was committed at the mark within the timeout
 	mark mark
 }
 
@@ -151,22 +151,22 @@ func (n *Node) move(ctx context.Context) {
 		g       *group.Group
 		members []group.Server
 	}
-	var unsettled []led
+	var changing []led
 	joining := 0
 	for number, g := range n.groups() {
 		if g == nil {
 			continue
 		}
 		st := g.Status()
-		if !st.Leads || settled(m.Replicas[number], st.Members) && !n.lostOne(number, st.Members) {
+		if !st.Leads || matches(m.Replicas[number], st.Members) && !n.lostOne(number, st.Members) {
 			continue
 		}
-		unsettled = append(unsettled, led{number, g, st.Members})
+		changing = append(changing, led{number, g, st.Members})
 		if slices.ContainsFunc(st.Members, func(s group.Server) bool { return !s.Voter }) {
 			joining++
 		}
 	}
-	for _, l := range unsettled {
+	for _, l := range changing {
 		mover := &n.movers[l.number]
 		if !mover.busy.CompareAndSwap(false, true) {
 			continue
@@ -183,7 +183,7 @@ func (n *Node) move(ctx context.Context) {
 			changed := n.makeChange(ctx, l.number, l.g, c, handOver)
 			mover.busy.Store(false)
 			if changed {
-				n.tell()
+				n.wake()
 			}
 		})
 	}
@@ -225,7 +225,7 @@ func (n *Node) replicaOn(number int, node string) (group.ReplicaID, bool) {
 // caughtUp reports whether a non-voter is close to the leader.
 func (n *Node) caughtUp(number int, g *group.Group, id group.ReplicaID) bool {
 	n.mu.Lock()
-	applied, at := n.reports[id.Node].Replicas[number].Applied, n.heardAt[id.Node]
+	applied, at := n.reports[id.Node].Replicas[number].Applied, n.reportedAt[id.Node]
 	n.mu.Unlock()
 	k := &n.movers[number].mark
 	now := time.Now()
@@ -236,7 +236,7 @@ func (n *Node) caughtUp(number int, g *group.Group, id group.ReplicaID) bool {
 		k.id = group.ReplicaID{}
 	}
 	if k.id != id {
-		*k = mark{id, g.Status().Agreed, now}
+		*k = mark{id, g.Status().Committed, now}
 	}
 	return false
 }
@@ -273,7 +273,7 @@ func (n *Node) Moves() (count int) {
 		return 0
 	}
 	for number, want := range m.Replicas {
-		if have, ok := n.membersKnown(number); ok && !settled(want, have) {
+		if have, ok := n.membersKnown(number); ok && !matches(want, have) {
 			count++
 		}
 	}

@@ -97,9 +97,9 @@ type Node struct {
 	confirmed atomic.Bool // see confirmUsers
 	taking    sync.Mutex  // held while users are taken over
 
-	changing sync.Mutex  // held while the map of group 0 is changed
-	agreed   *Map        // the one of agreedIn
-	agreedIn *group.Note // of group 0
+	changing    sync.Mutex  // held while the map of group 0 is changed
+	committed   *Map        // the one of committedIn
+	committedIn *group.Note // of group 0
 
 	// adopting is held while the map is replaced, and groups are opened and closed
 	adopting  sync.Mutex
@@ -124,10 +124,10 @@ type Node struct {
 	mu          sync.Mutex
 	m           *Map                 // nil: this node belongs to no cluster yet
 	reports     map[string]Report    // the last ones, by name
-	said        map[string]time.Time // what was logged, see sayOften
+	warned      map[string]time.Time // what was logged, see warnOften
 	invitations []string             // addresses to join
 	addresses   map[string]string    // where nodes were last found, by name
-	heardAt     map[string]time.Time // when nodes were last heard, by name
+	reportedAt  map[string]time.Time // when nodes were last heard, by name
 	seen        seen                 // of the others
 	stored      string               // what the file of that has; of the goroutine that writes it
 	saveSeen    chan struct{}        // capacity 1: a start is to be written
@@ -138,14 +138,14 @@ type Node struct {
 	setBack     string               // why it is refused by others; "": it is not
 	accepted    map[string]bool      // nodes that accept this start
 	awaited     time.Duration        // how long that of all others was waited for
-	heardAll    bool                 // all have, or were waited for long enough
+	allReported bool                 // all have, or were waited for long enough
 	offsets     map[string]int64     // their system clocks minus this monotonic clock, µs
 	off         map[string]bool      // nodes whose system clocks are not followed
 	leaders     []leader             // of each group, as other nodes report
 	// groups that this node was told to hand over, and does not get back, see drain.go
 	declined map[int]bool
 	ready    chan struct{} // closed when the groups are open
-	news     chan struct{} // closed, and replaced, when there is work for a round
+	changed  chan struct{} // closed, and replaced, when there is work for a round
 
 	trusted atomic.Pointer[map[string]bool] // whose replicas are spoken with; nil: nobody's
 
@@ -200,12 +200,12 @@ func Open(o Options) (*Node, error) {
 			Name: o.Name, ID: hex.EncodeToString(id[:]), Address: addressOf(o.Listener.Addr()),
 			Host: o.Host, Port: o.Port, TLSPort: o.TLSPort, Version: o.Version, Instance: rand.Uint64(),
 		},
-		addresses: make(map[string]string), heardAt: make(map[string]time.Time), reports: make(map[string]Report),
+		addresses: make(map[string]string), reportedAt: make(map[string]time.Time), reports: make(map[string]Report),
 		saveSeen: make(chan struct{}, 1), accepted: make(map[string]bool),
 		offsets: make(map[string]int64), off: make(map[string]bool),
 		ready: make(chan struct{}), out: make(chan struct{}),
 		trips: make(map[string]*latest), yielded: make(map[int]time.Time),
-		declined: make(map[int]bool), said: make(map[string]time.Time), news: make(chan struct{}),
+		declined: make(map[int]bool), warned: make(map[string]time.Time), changed: make(chan struct{}),
 	}
 	n.leave = sync.OnceFunc(func() { close(n.out) })
 	n.wanted = wanted.New(o.Name, o.Wanted, time.Now())
@@ -239,7 +239,7 @@ func (n *Node) resume(state *saved) error {
 	}
 	n.mu.Lock()
 	n.starts, n.history = 1, []uint64{n.nonce}
-	n.heardAll = state == nil // it has agreed to nothing
+	n.allReported = state == nil // it has acknowledged nothing
 	n.mu.Unlock()
 	if state != nil {
 		n.mu.Lock()
@@ -433,7 +433,7 @@ func (n *Node) Over(node, epoch string) bool { return n.wanted.Over(node, epoch,
 // End ends an epoch, and has the node hear of it.
 func (n *Node) End(node, epoch string) {
 	if n.wanted.End(node, epoch) {
-		n.tell()
+		n.wake()
 	}
 }
 
@@ -540,6 +540,6 @@ func (n *Node) AwaitChange(ctx context.Context, number int) {
 func (n *Node) Heard(name string) (ago time.Duration, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	at, ok := n.heardAt[name]
+	at, ok := n.reportedAt[name]
 	return time.Since(at), ok
 }

@@ -116,7 +116,7 @@ func (f *fleet) start(i int) error {
 func startFleet(t *testing.T, size int) *fleet {
 	f := newFleet(t, size, nil)
 	f.startAll()
-	f.settled()
+	f.stable()
 	return f
 }
 
@@ -146,8 +146,8 @@ func (f *fleet) eventually(what string, try func() error) {
 	require.NoError(f.t, err, what)
 }
 
-// settled waits until all running nodes agree on who leads each group.
-func (f *fleet) settled() {
+// stable waits until all running nodes agree on who leads each group.
+func (f *fleet) stable() {
 	f.t.Helper()
 	f.eventually("each group has a leader", func() error {
 		for _, n := range f.nodes {
@@ -193,7 +193,7 @@ func TestNodesMakeACluster(t *testing.T) {
 		}
 	})
 	f.startAll()
-	f.settled()
+	f.stable()
 	f.eventually("all have the map that group 0 holds", func() error {
 		for _, n := range f.nodes {
 			if n.Map().Version != 2 {
@@ -218,7 +218,7 @@ func TestAClusterThatStartsElectsAtOnce(t *testing.T) {
 	f := newFleet(t, 3, func(_ int, o *Options) { o.Timeout = 10 * patience })
 	for range 2 {
 		f.startAll()
-		f.settled()
+		f.stable()
 		for g, names := range f.nodes[0].Map().Replicas {
 			assert.Equal(t, names[0], f.nodes[0].Leader(g).Name)
 		}
@@ -251,7 +251,7 @@ func TestAClusterStartsAgain(t *testing.T) {
 		f.stop(i)
 	}
 	f.startAll()
-	f.settled()
+	f.stable()
 	assert.Equal(t, id, f.nodes[0].Map().ID)
 }
 
@@ -262,7 +262,7 @@ func TestANodeThatLeavesHandsOver(t *testing.T) {
 	defer cancel()
 	f.nodes[0].HandOver(ctx, "a test")
 	f.stop(0)
-	f.settled()
+	f.stable()
 	for g := range f.nodes[1].Map().Groups() {
 		assert.NotEqual(t, "a", f.nodes[1].Leader(g).Name)
 	}
@@ -281,7 +281,7 @@ func TestWaitsForAllNodesThatAreExpected(t *testing.T) {
 	})
 	assert.Nil(t, f.nodes[0].Map())
 	require.NoError(t, f.start(2))
-	f.settled()
+	f.stable()
 }
 
 func TestWhatDoesNotFitIsNamed(t *testing.T) {
@@ -395,12 +395,12 @@ func TestAReportThatComesBeforeTheClusterIsMadeIsIgnored(t *testing.T) {
 
 func TestATroubleIsLoggedAtIntervals(t *testing.T) {
 	logged := new(lines)
-	n := &Node{log: slog.New(slog.NewTextHandler(logged, nil)), said: make(map[string]time.Time)}
+	n := &Node{log: slog.New(slog.NewTextHandler(logged, nil)), warned: make(map[string]time.Time)}
 	for port := range 10 {
-		n.sayOften(fmt.Sprintf("rl-0: read tcp 10.0.0.1:%d->10.0.0.2:16379: connection reset by peer", 40000+port))
-		n.sayOften("rl-0: connection refused")
+		n.warnOften(fmt.Sprintf("rl-0: read tcp 10.0.0.1:%d->10.0.0.2:16379: connection reset by peer", 40000+port))
+		n.warnOften("rl-0: connection refused")
 	}
 	assert.Equal(t, 1, strings.Count(logged.get(), "connection reset by peer"))
 	assert.Equal(t, 1, strings.Count(logged.get(), "connection refused"))
-	assert.Len(t, n.said, 2)
+	assert.Len(t, n.warned, 2)
 }

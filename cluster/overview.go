@@ -63,7 +63,7 @@ func (n *Node) overviewOf(number int, names []string, groups int, policies strin
 		return o
 	}
 	f := g.Figures()
-	o.Role, o.Term, o.LogEnd, o.Agreed, o.Applied = f.Role, f.Term, f.Last, f.Agreed, f.Applied
+	o.Role, o.Term, o.LogEnd, o.Committed, o.Applied = f.Role, f.Term, f.Last, f.Committed, f.Applied
 	o.LagEntries, o.Lag, o.Disk, o.Policies = f.LagEntries, f.LagTime, f.Disk, policies
 	if f.Fault != nil {
 		o.Fault = f.Fault.Error()

@@ -79,7 +79,7 @@ func (n *Node) takePolicies(m *Map) {
 	for name, definition := range m.Policies {
 		parsed, err := rule.ParseStored([]byte(name), bytes.Fields([]byte(definition)))
 		if err != nil {
-			n.sayOften("a policy of the cluster is not known here: this node has to be upgraded", "policy", name,
+			n.warnOften("a policy of the cluster is not known here: this node has to be upgraded", "policy", name,
 				"definition", definition, "error", err)
 			continue
 		}
@@ -119,22 +119,22 @@ func (n *Node) sharePolicies(ctx context.Context) (missing []int) {
 		},
 		set: func(node string, groups []int) []int {
 			if node == n.self.Name {
-				return n.agree(m, groups)
+				return n.followFor(m, groups)
 			}
 			p := n.peerNamed(node)
 			defer p.close()
-			agreed := new([]int) // an answer that comes late may be written to it
-			if p.call("Agree", MapFor{*m, groups}, agreed, n.options.Timeout) != nil {
+			led := new([]int) // an answer that comes late may be written to it
+			if p.call("Follow", MapFor{*m, groups}, led, n.options.Timeout) != nil {
 				return nil
 			}
-			return *agreed
+			return *led
 		},
 	}
 	return s.run(ctx, missing)
 }
 
-// agree takes over a map, and returns those of the groups that this node has led since.
-func (n *Node) agree(m *Map, groups []int) (agreed []int) {
+// followFor takes over a map, and returns those of the groups that this node has led since.
+func (n *Node) followFor(m *Map, groups []int) (led []int) {
 	n.follow(m)
 	if n.Map().Version < m.Version {
 		return nil
@@ -149,10 +149,10 @@ func (n *Node) agree(m *Map, groups []int) (agreed []int) {
 	}
 	for number, wait := range waits {
 		if wait() == nil {
-			agreed = append(agreed, number)
+			led = append(led, number)
 		}
 	}
-	return agreed
+	return led
 }
 
 // policyNotes has the notes of a group name a version of the policies: that of the map in the note

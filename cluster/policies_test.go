@@ -72,7 +72,7 @@ func TestChangedPoliciesAreUsedByAllGroups(t *testing.T) {
 		o.PoliciesChanged = func() { retried.Add(1) }
 	})
 	f.startAll()
-	f.settled()
+	f.stable()
 	older := f.nodes[0].Map()
 	f.changePolicies("day FIXED 9 1d", "login SLIDE 5 1m")
 	for _, n := range f.nodes {
@@ -206,7 +206,7 @@ func TestPoliciesAmongTheKeysOfGroup0AreTaken(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, nil)
 	f.startAll()
-	f.settled()
+	f.stable()
 	f.changePolicies("login SLIDE 5 1m")
 	m := &Map{Version: 7}
 	assert.True(t, f.nodes[0].givePolicies(m))

@@ -53,7 +53,7 @@ func TestDisksAreReplacedByReadinessAlone(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, func(_ int, o *Options) { o.Timeout = brisk })
 	f.startAll()
-	f.settled()
+	f.stable()
 	var mu sync.Mutex // held while nodes are stopped and started
 	admitted := make([]int64, f.nodes[0].Map().Groups())
 	round := func() {
@@ -95,7 +95,7 @@ func TestDisksAreReplacedByReadinessAlone(t *testing.T) {
 	}
 	end()
 	before := append([]int64(nil), admitted...)
-	f.settled()
+	f.stable()
 	f.eventually("each group serves", func() error {
 		round()
 		for number := range admitted {
@@ -127,7 +127,7 @@ func TestReadyMeansThatTheNextNodeMayBeLost(t *testing.T) {
 		}
 		return nil
 	})
-	f.settled()
+	f.stable()
 	for i := range 2 {
 		assert.NoError(t, f.overview(i).ReadyForTraffic())
 		assert.ErrorContains(t, f.overview(i).Ready(), "one more loss would stop it")
@@ -164,7 +164,7 @@ func TestFewNodesBecomeReady(t *testing.T) {
 	for size := range 2 {
 		f := newFleet(t, size+1, func(_ int, o *Options) { o.Timeout = brisk })
 		f.startAll()
-		f.settled()
+		f.stable()
 		for i := range f.nodes {
 			f.ready(i)
 		}

@@ -86,7 +86,7 @@ func (n *Node) goOnAlone() error {
 		if err := n.store(false); err != nil {
 			return err
 		}
-		n.log.Error("FORCED RECOVERY: this node goes on alone. What the other nodes had agreed on without it is lost, "+
+		n.log.Error("FORCED RECOVERY: this node goes on alone. What the other nodes had committed without it is lost, "+
 			"and permits that they have granted may be granted again. They must not come back: remove their "+
 			"directories, and they can join as new nodes", "was", lost.ID, "now", n.m.ID, "nodes", len(lost.Members))
 	}

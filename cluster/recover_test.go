@@ -30,7 +30,7 @@ func TestOneNodeGoesOnAlone(t *testing.T) {
 	require.NoError(t, f.start(0))
 	f.options[0].Timeout = calm
 	assert.Contains(t, f.log.get(), "FORCED RECOVERY: this node goes on alone")
-	f.settled()
+	f.stable()
 	m := f.nodes[0].Map()
 	assert.NotEqual(t, old, m.ID)
 	assert.Equal(t, []string{"a"}, m.Replicas[0])
@@ -52,7 +52,7 @@ func TestOneNodeGoesOnAlone(t *testing.T) {
 	f.stop(0)
 	require.NoError(t, f.start(0))
 	assert.Contains(t, f.log.get(), "--force-recover has no effect: it was used already")
-	f.settled()
+	f.stable()
 	assert.Equal(t, m.ID, f.nodes[0].Map().ID)
 	require.NoError(t, f.start(1))
 	testLogged(f, "belongs to another cluster")
@@ -85,15 +85,15 @@ func TestARecoveredNodeBeginsGroupsAnewThatItDoesNotHave(t *testing.T) {
 	f.changePolicies("login SLIDE 5 1m") // so that groups have noted a later version than the first
 	alone := 3                           // the groups are on a b c, b c d, c d a, d a b
 	require.Nil(t, f.nodes[alone].Group(0))
-	f.eventually("it has what is agreed on", func() error {
+	f.eventually("it has what is committed", func() error {
 		for number := 1; number < 4; number++ {
 			leader := f.nodes[alone].Leader(number)
 			if leader == nil {
 				return fmt.Errorf("group %d has no leader", number)
 			}
-			agreed := f.nodes[leader.Name[0]-'a'].Group(number).Status().Agreed
-			if applied := f.nodes[alone].Group(number).Status().Applied; applied < agreed {
-				return fmt.Errorf("group %d: %d of %d", number, applied, agreed)
+			committed := f.nodes[leader.Name[0]-'a'].Group(number).Status().Committed
+			if applied := f.nodes[alone].Group(number).Status().Applied; applied < committed {
+				return fmt.Errorf("group %d: %d of %d", number, applied, committed)
 			}
 		}
 		return nil
@@ -104,7 +104,7 @@ func TestARecoveredNodeBeginsGroupsAnewThatItDoesNotHave(t *testing.T) {
 	f.options[alone].ForceRecover, f.options[alone].Timeout = true, brief
 	require.NoError(t, f.start(alone))
 	assert.Contains(t, f.log.get(), "ALL ITS KEYS ARE LOST")
-	f.settled()
+	f.stable()
 	f.eventually("all groups have the policy", func() error {
 		for number, g := range f.nodes[alone].groups() {
 			p, err := g.Leading()
@@ -160,7 +160,7 @@ func TestARecoveryThatIsInterruptedGoesOn(t *testing.T) {
 	}
 	f.options[0].recovery = nil
 	require.NoError(t, f.start(0))
-	f.settled()
+	f.stable()
 	assert.Equal(t, id, f.nodes[0].Map().ID)
 	after := f.load()
 	for key := range before.admitted {

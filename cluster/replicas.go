@@ -202,7 +202,7 @@ func (n *Node) setGroup(number int, g *group.Group) {
 	groups := slices.Clone(o.groups)
 	groups[number] = g
 	n.opened.Store(&opened{o.m, groups})
-	n.tell()
+	n.wake()
 }
 
 // reconcile opens the replicas that the map wants, and removes those that it does not want any more
@@ -224,7 +224,7 @@ func (n *Node) reconcile() {
 			}
 			n.adopting.Unlock()
 			if err != nil {
-				n.sayOften("a replica cannot be made, which is tried again: "+err.Error(), "group", number)
+				n.warnOften("a replica cannot be made, which is tried again: "+err.Error(), "group", number)
 			}
 		case !wanted && g != nil:
 			n.retire(number, g)
@@ -233,7 +233,7 @@ func (n *Node) reconcile() {
 	n.removeCut()
 }
 
-// retire removes a replica if its group has agreed that it is no member. That is asked again when
+// retire removes a replica if its group has committed its removal. That is asked again when
 // it is closed: then it cannot become a member once more.
 func (n *Node) retire(number int, g *group.Group) {
 	if !n.removed(number, g) {

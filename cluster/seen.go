@@ -15,12 +15,12 @@ import (
 )
 
 // A directory may come back as it was some time ago: a virtual machine is set back to a snapshot, a
-// volume is restored, a copy is started. Its replicas have forgotten what they have agreed to, and
-// must not vote. The node cannot know that, but the others do: each remembers, in a file, the
+// volume is restored, a copy is started. Its replicas have forgotten what they have acknowledged,
+// and must not vote. The node cannot know that, but the others do: each remembers, in a file, the
 // latest start and the latest entries that each node has shown.
 //
-// A replica speaks with those of another node when that one has said that it knows of nothing
-// later, and when all other nodes have said what they know of this start. Those that do not say so
+// A replica speaks with those of another node when that one has reported that it knows of nothing
+// later, and when all other nodes have reported what they know of this start. Those that do not
 // for a while count as gone: a message that is late does not. Who has shown more than it has now is
 // refused: it ends, and joins as a new node when its directory is removed.
 
@@ -174,9 +174,9 @@ func (n *Node) verdicts() (accepts map[string]uint64, refuses map[string]Refusal
 	return accepts, refuses
 }
 
-// heardVerdict notes what another node says about this one. What it says about an earlier start
+// receiveVerdict notes what another node says about this one. What it says about an earlier start
 // says nothing about this one. n.mu is held.
-func (n *Node) heardVerdict(r *Report) {
+func (n *Node) receiveVerdict(r *Report) {
 	refusal, refused := r.Refuses[n.self.Name]
 	if !refused || refusal.Start != n.nonce {
 		n.accepted[r.Node] = n.accepted[r.Node] || r.Accepts[n.self.Name] == n.nonce
@@ -186,9 +186,9 @@ func (n *Node) heardVerdict(r *Report) {
 	if n.setBack != "" {
 		return
 	}
-	n.setBack = fmt.Sprintf("node %s refuses this one, %s: %s. The directory %s is older than what it has agreed to, "+
-		"as after a virtual machine was set back or a copy was started, so it must not vote. Remove it, and the "+
-		"node joins as a new one", r.Node, n.self.Name, refusal.Why, n.options.Dir)
+	n.setBack = fmt.Sprintf("node %s refuses this one, %s: %s. The directory %s is older than what it has "+
+		"acknowledged, as after a virtual machine was set back or a copy was started, so it must not vote. Remove "+
+		"it, and the node joins as a new one", r.Node, n.self.Name, refusal.Why, n.options.Dir)
 	n.log.Error(n.setBack)
 	n.trustLocked()
 	n.leave()
@@ -201,18 +201,18 @@ func (n *Node) await(passed time.Duration) {
 	before := n.awaited
 	n.awaited += min(passed, 2*n.options.roundInterval)
 	silent := n.silentLocked()
-	waits := !n.heardAll && len(silent) > 0 && n.setBack == ""
+	waits := !n.allReported && len(silent) > 0 && n.setBack == ""
 	if waits {
 		n.trustLocked()
 	}
-	ended := n.heardAll
+	ended := n.allReported
 	n.mu.Unlock()
 	switch names := strings.Join(silent, ", "); {
 	case waits && ended:
 		n.log.Warn("this node votes without having heard from all others: if only they have seen a later state of its "+
 			"directory, nobody has found out", "silent", names)
 	case waits && before < n.options.Timeout && n.awaited >= n.options.Timeout:
-		n.log.Warn("this node does not vote before the others have said what they have seen of it", "silent", names,
+		n.log.Warn("this node does not vote before the others have reported what they have seen of it", "silent", names,
 			"at_most", n.options.awaitOthers)
 	}
 }
@@ -229,12 +229,12 @@ func (n *Node) silentLocked() (names []string) {
 	return names
 }
 
-// exchangeTimeout returns how long a call to another node may take. Until that one has said what it
-// knows of this start, a late answer is better than none.
+// exchangeTimeout returns how long a call to another node may take. Until that one has reported
+// what it knows of this start, a late answer is better than none.
 func (n *Node) exchangeTimeout(name string) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.heardAll || n.accepted[name] {
+	if n.allReported || n.accepted[name] {
 		return n.options.Timeout
 	}
 	return 2 * n.options.Timeout
@@ -246,17 +246,17 @@ func (n *Node) trustLocked() {
 		n.trusted.Store(nil)
 		return
 	}
-	if !n.heardAll && n.awaited < n.options.awaitOthers && len(n.silentLocked()) > 0 {
+	if !n.allReported && n.awaited < n.options.awaitOthers && len(n.silentLocked()) > 0 {
 		return
 	}
-	n.heardAll = true
+	n.allReported = true
 	trusted := make(map[string]bool)
 	for name, accepted := range n.accepted {
 		of := n.seen.Nodes[name]
 		trusted[name] = accepted && (of == nil || of.why == "")
 	}
 	if before := n.trusted.Swap(&trusted); before == nil || !maps.Equal(*before, trusted) {
-		n.tellLocked()
+		n.wakeLocked()
 	}
 }
 
@@ -302,7 +302,7 @@ func (n *Node) keepSeen(ctx context.Context) {
 		case <-ticker.C:
 		}
 		if err := n.storeSeen(); err != nil {
-			n.sayOften("what was seen of the other nodes cannot be stored: " + err.Error())
+			n.warnOften("what was seen of the other nodes cannot be stored: " + err.Error())
 		}
 	}
 }
@@ -329,14 +329,14 @@ func (n *Node) storeSeen() error {
 	n.stored = string(b)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	news := false
+	changed := false
 	for name, start := range starts {
 		if of := n.seen.Nodes[name]; of != nil && of.saved != start {
-			of.saved, news = start, true
+			of.saved, changed = start, true
 		}
 	}
-	if news {
-		n.tellLocked() // those who wait to be accepted
+	if changed {
+		n.wakeLocked() // those who wait to be accepted
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 // TestWhatANodeHasShownIsExpectedOfIt lets a node start again and again, with the directory that it
 // had, an older one, and another one.
 func TestWhatANodeHasShownIsExpectedOfIt(t *testing.T) {
-	n := &Node{saveSeen: make(chan struct{}, 1), news: make(chan struct{}), options: Options{Timeout: time.Hour}}
+	n := &Node{saveSeen: make(chan struct{}, 1), changed: make(chan struct{}), options: Options{Timeout: time.Hour}}
 	order := uint64(0)
 	report := func(instance, starts uint64, history []uint64, replica, applied, last uint64) *Report {
 		order++
@@ -79,8 +79,8 @@ func TestWhatANodeHasShownIsExpectedOfIt(t *testing.T) {
 // Two reports of a node may be handled at the same time. The later one counts.
 func TestALateReportReplacesNoLaterOne(t *testing.T) {
 	n := &Node{
-		saveSeen: make(chan struct{}, 1), news: make(chan struct{}), options: Options{Clock: clock.System()},
-		heardAt: make(map[string]time.Time), offsets: make(map[string]int64), reports: make(map[string]Report),
+		saveSeen: make(chan struct{}, 1), changed: make(chan struct{}), options: Options{Clock: clock.System()},
+		reportedAt: make(map[string]time.Time), offsets: make(map[string]int64), reports: make(map[string]Report),
 		leaders: make([]leader, 1),
 	}
 	report := func(order uint64, leads map[int]uint64) Report {
@@ -110,12 +110,12 @@ func TestADirectoryThatWasSetBackIsRefused(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, 3, func(_ int, o *Options) { o.Sync = true })
 			f.startAll()
-			f.settled()
+			f.stable()
 			f.stop(2)
 			old := filepath.Join(f.dir, "old")
 			require.NoError(t, os.CopyFS(old, os.DirFS(f.options[2].Dir)))
 			require.NoError(t, f.start(2))
-			f.settled()
+			f.stable()
 			l := f.load()
 			l.goesOn()
 			l.end()
@@ -162,7 +162,7 @@ func TestADirectoryThatWasSetBackIsRefused(t *testing.T) {
 			require.NoError(t, f.start(0))
 			require.NoError(t, f.start(2))
 			f.matches("a", "b", "c")
-			f.settled()
+			f.stable()
 		})
 	}
 }
@@ -187,7 +187,7 @@ func TestAStartThatIsNotStoredIsNotTold(t *testing.T) {
 			if theirs.Starts != 2 {
 				return errors.New("it has not read its directory yet")
 			}
-			f.nodes[0].heard(theirs)
+			f.nodes[0].receive(theirs)
 		} else if err.Error() != errStarting.Error() {
 			return err
 		}
@@ -208,7 +208,7 @@ func TestAStartThatIsNotStoredIsNotTold(t *testing.T) {
 		return nil
 	})
 	f.matches("a", "b", "c")
-	f.settled()
+	f.stable()
 }
 
 // TestANodeWaitsForWhatOthersHaveSeen hands in the reports and the time.
@@ -217,8 +217,8 @@ func TestANodeWaitsForWhatOthersHaveSeen(t *testing.T) {
 	start := func(state *saved) *Node {
 		n := &Node{
 			options: Options{roundInterval: round, awaitOthers: most, Timeout: most}, self: Member{Name: "c"},
-			m: &Map{Members: []Member{{Name: "a"}, {Name: "b"}, {Name: "c"}}}, nonce: 20, heardAll: state == nil,
-			accepted: make(map[string]bool), news: make(chan struct{}), log: slog.New(slog.DiscardHandler),
+			m: &Map{Members: []Member{{Name: "a"}, {Name: "b"}, {Name: "c"}}}, nonce: 20, allReported: state == nil,
+			accepted: make(map[string]bool), changed: make(chan struct{}), log: slog.New(slog.DiscardHandler),
 			leave: func() {},
 		}
 		n.await(0)
@@ -228,7 +228,7 @@ func TestANodeWaitsForWhatOthersHaveSeen(t *testing.T) {
 		r.Node = name
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.heardVerdict(&r)
+		n.receiveVerdict(&r)
 	}
 	accepts := func(start uint64) Report { return Report{Accepts: map[string]uint64{"c": start}} }
 	refuses := func(start uint64) Report {
@@ -283,14 +283,14 @@ func TestANodeThatWasSetBackWaitsForWhoKnows(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, func(_ int, o *Options) { o.Sync = true })
 	f.startAll()
-	f.settled()
+	f.stable()
 	f.stop(2)
 	f.stop(1)
 	dir := f.options[2].Dir
 	old := filepath.Join(f.dir, "old")
 	require.NoError(t, os.CopyFS(old, os.DirFS(dir)))
 	require.NoError(t, f.start(2))
-	f.settled()
+	f.stable()
 	l := f.load()
 	l.goesOn()
 	f.stop(2)
@@ -335,7 +335,7 @@ func TestANodeThatWasSetBackWaitsForWhoKnows(t *testing.T) {
 	require.NoError(t, os.RemoveAll(dir))
 	require.NoError(t, f.start(2))
 	f.matches("a", "b", "c")
-	f.settled()
+	f.stable()
 	l.update()
 	l.conserved()
 }

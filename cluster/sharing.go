@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// sharing has groups agree on something, by one call to each node with all groups that it leads.
+// sharing has the leaders of groups do something, by one call to each node with all groups that it
+// leads.
 type sharing struct {
-	leader func(number int) (node string)                 // "": none is known
-	set    func(node string, groups []int) (agreed []int) // one call to a node
+	leader func(number int) (node string)               // "": none is known
+	set    func(node string, groups []int) (done []int) // one call to a node
 }
 
-// shareInterval is the time between attempts to reach the groups that have not agreed.
+// shareInterval is the time between attempts to reach the groups that are not done.
 const shareInterval = 50 * time.Millisecond
 
-// run returns when all groups have agreed, or when the context ends. It returns the groups that
-// have not.
+// run returns when all groups are done, or when the context ends. It returns those that are not.
 func (s *sharing) run(ctx context.Context, missing []int) []int {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	type answer struct {
-		node   string
-		agreed []int
+		node string
+		done []int
 	}
 	answers, called := make(chan answer), make(map[string]bool)
 	tries := time.NewTicker(shareInterval)
@@ -45,7 +45,7 @@ func (s *sharing) run(ctx context.Context, missing []int) []int {
 		select {
 		case a := <-answers:
 			called[a.node] = false
-			missing = slices.DeleteFunc(missing, func(number int) bool { return slices.Contains(a.agreed, number) })
+			missing = slices.DeleteFunc(missing, func(number int) bool { return slices.Contains(a.done, number) })
 		case <-tries.C:
 			call()
 		case <-ctx.Done():

@@ -51,7 +51,7 @@ func TestEachNodeIsCalledOnceForAllGroupsThatItLeads(t *testing.T) {
 	})
 }
 
-func TestGroupsThatHaveNotAgreedAreTriedAgainAfterAPause(t *testing.T) {
+func TestGroupsThatHaveNotDoneItAreTriedAgainAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leaders := map[int]string{1: "a", 2: "b", 3: "b", 4: ""}
 		s, calls := sharingOf(leaders, func(node string, groups []int) []int {

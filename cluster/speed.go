@@ -167,7 +167,7 @@ func (n *Node) yield(now time.Time, kept time.Duration) (number int, to string) 
 		if g == nil || now.Sub(n.yielded[number]) < yieldAgain {
 			continue
 		}
-		if st := g.Status(); !st.Leads || !settled(names, st.Members) || n.lostOne(number, st.Members) {
+		if st := g.Status(); !st.Leads || !matches(names, st.Members) || n.lostOne(number, st.Members) {
 			continue
 		}
 		for _, name := range names {

@@ -90,7 +90,7 @@ func TestGroupsAreHandedToAFasterDiskNowAndThen(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, func(_ int, o *Options) { o.balanceInterval = time.Hour })
 	f.startAll()
-	f.settled()
+	f.stable()
 	n := f.nodes[0]
 	led := 0
 	for _, g := range n.Replicas() {
@@ -142,7 +142,7 @@ func TestTheNeededTimeoutIsMeasured(t *testing.T) {
 	assert.Equal(t, 2*time.Second, neededTimeout(0, 500*time.Millisecond))
 
 	f := startFleet(t, 3)
-	f.settled()
+	f.stable()
 	n := f.nodes[0]
 	f.eventually("round trips are measured", func() error {
 		for _, name := range []string{"b", "c"} {

@@ -13,7 +13,7 @@ func TestALogThatWasNotSyncedMayBeCut(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, func(_ int, o *Options) { o.Sync, o.Expect = true, 1 })
 	f.startAll()
-	f.settled()
+	f.stable()
 	cutAfterPowerFailure := func() bool {
 		state, err := loadState(f.options[0].Dir)
 		require.NoError(t, err)

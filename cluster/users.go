@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The map also has the users of the cluster: a change of them is agreed on by group 0 and reaches
+// The map also has the users of the cluster: a change of them is committed by group 0 and reaches
 // all nodes as a change of the members does.
 
 // Users is what a node asks of the users, as lines of text that only it understands.
@@ -75,7 +75,7 @@ func (n *Node) shareMap() {
 				err = fmt.Errorf("it has version %d of the map, and this is %d", theirs.MapVersion, r.Map.Version)
 			}
 			if err != nil {
-				n.sayOften("node "+name+" does not have the changed users yet: it gets them when it is heard again",
+				n.warnOften("node "+name+" does not have the changed users yet: it gets them when it is heard again",
 					"error", err)
 			}
 		})

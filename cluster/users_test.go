@@ -50,7 +50,7 @@ func TestTheLogNamesANodeWithoutTheChangedUsers(t *testing.T) {
 		o.Users = &users[i]
 	})
 	f.startAll()
-	f.settled()
+	f.stable()
 	all := func(want ...string) error {
 		return errors.Join(users[0].have(want...), users[1].have(want...), users[2].have(want...))
 	}
@@ -66,7 +66,7 @@ func TestTheLogNamesANodeWithoutTheChangedUsers(t *testing.T) {
 	f.stop(2)
 	for _, n := range f.nodes[:2] { // they have heard it a moment ago, and go on to think so
 		n.mu.Lock()
-		n.heardAt["c"] = time.Now().Add(time.Hour)
+		n.reportedAt["c"] = time.Now().Add(time.Hour)
 		n.mu.Unlock()
 	}
 	change("ben")

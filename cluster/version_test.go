@@ -58,7 +58,7 @@ func TestTheOthersServeBesideANodeOfAnotherVersion(t *testing.T) {
 	<-versions
 	require.NoError(t, f.start(2))
 	l.update()
-	f.settled()
+	f.stable()
 	l.conserved()
 }
 

@@ -105,7 +105,7 @@ func (n *Node) askTime(number int, log int64, still func() bool) (ms int64) {
 			}
 			return ms
 		}
-		n.sayOften("a group waits for the clocks of most of its nodes, as no node knows what time it is")
+		n.warnOften("a group waits for the clocks of most of its nodes, as no node knows what time it is")
 	}
 }
 

@@ -30,7 +30,7 @@ func TestTheSystemClockIsComparedWithTheTimeOfGroupsThatAreUpToDate(t *testing.T
 		var log lines
 		n := &Node{
 			options: Options{Clock: off, Timeout: patience}, log: slog.New(slog.NewTextHandler(&log, nil)),
-			reports: make(map[string]Report), heardAt: make(map[string]time.Time),
+			reports: make(map[string]Report), reportedAt: make(map[string]time.Time),
 			off: make(map[string]bool),
 		}
 		of := f.nodes[2]
@@ -43,7 +43,7 @@ func TestTheSystemClockIsComparedWithTheTimeOfGroupsThatAreUpToDate(t *testing.T
 			}
 		}
 		for _, name := range []string{"a", "b"} {
-			n.reports[name], n.heardAt[name] = Report{Committed: ends}, time.Now()
+			n.reports[name], n.reportedAt[name] = Report{Committed: ends}, time.Now()
 		}
 		n.opened.Store(&opened{of.Map(), groups})
 		n.compareClocks()
@@ -131,7 +131,7 @@ func TestAWrongClockAtATotalRestartIsNotFollowed(t *testing.T) {
 				require.NoError(t, f.start(i))
 			}
 		}
-		f.settled()
+		f.stable()
 		for number := range f.nodes[0].Map().Groups() {
 			leader := f.nodes[0].Leader(number)
 			p, err := f.nodes[leader.Name[0]-'a'].Group(number).Leading()

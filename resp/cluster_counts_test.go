@@ -285,8 +285,8 @@ func TestClusterCommandsAboutNodes(t *testing.T) {
 	assert.Equal(t, "-ERR unknown subcommand 'FOO'. Try CLUSTER HELP.", c.do("CLUSTER FOO"))
 }
 
-// Replies that are written after the locks are released wait for agreement like all others, alone
-// and in a transaction.
+// Replies that are written after the locks are released wait until they are committed like all
+// others, alone and in a transaction.
 func TestPostponedRepliesOfAnEndedLeadershipAreReplaced(t *testing.T) {
 	f, ts := newFakeCluster(t)
 	c := ts.dial()

@@ -115,8 +115,8 @@ func (s *session) runForNode() {
 	s.flush()
 }
 
-// failTruncated replaces the reply of the last call, which is too large. The other node must not lose
-// the replies of other clients' calls on the link.
+// failTruncated replaces the reply of the last call, which is too large: the link has calls of
+// other clients as well.
 func (s *session) failTruncated() {
 	s.Reply.B, s.Reply.Truncated, s.Reply.NextCheck = s.Reply.B[:s.replyStart], false, 0
 	s.ReplyError(errTooLarge)

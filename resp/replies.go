@@ -145,9 +145,9 @@ func (s *session) See(seen engine.Position) {
 	s.depends = append(s.depends, dependence{partition: s.at, seen: seen})
 }
 
-// settle waits until the replies of the batch may be sent, and for those of other nodes. Replies
-// that may not be sent are replaced by errors.
-func (s *session) settle() {
+// awaitDurable waits until the replies of the batch may be sent, and for those of other nodes.
+// Replies that may not be sent are replaced by errors.
+func (s *session) awaitDurable() {
 	passed := s.away.calls.Pending() > 0
 	if failed := s.awaitPartitions(passed); failed || passed {
 		s.replaceReplies(failed)

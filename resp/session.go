@@ -170,7 +170,7 @@ func (s *session) applyReplyMode() {
 func (s *session) flush() {
 	s.Meter.Flush()
 	s.Paused()
-	s.settle()
+	s.awaitDurable()
 	if s.Reply.Truncated {
 		s.closeForOutputLimit()
 	}

@@ -25,11 +25,11 @@ var (
 	groupLeader = gauge("group_has_leader", "Whether this node knows a leader of a group.", "group")
 	groupRole   = gauge("group_role",
 		"1 for the role of this node in a group: leader, follower, candidate, broken or none.", "group", "role")
-	groupTerm    = gauge("group_term", "Term of the group's log, which increases with each election.", "group")
-	groupEnd     = gauge("group_log_end_index", "Index of the last entry of the group's log on this node.", "group")
-	groupAgreed  = gauge("group_agreed_index", "Index of the last entry that is known to be agreed on.", "group")
-	groupApplied = gauge("group_applied_index", "Index of the last entry that this node has applied.", "group")
-	groupEntries = gauge("group_lag_entries",
+	groupTerm      = gauge("group_term", "Term of the group's log, which increases with each election.", "group")
+	groupEnd       = gauge("group_log_end_index", "Index of the last entry of the group's log on this node.", "group")
+	groupCommitted = gauge("group_committed_index", "Index of the last entry that is known to be committed.", "group")
+	groupApplied   = gauge("group_applied_index", "Index of the last entry that this node has applied.", "group")
+	groupEntries   = gauge("group_lag_entries",
 		"Committed entries that this node has not applied.", "group")
 	groupLag = gauge("group_lag_seconds",
 		"For how long the oldest of these entries is missing or, while no leader is heard, since when.", "group")
@@ -40,7 +40,7 @@ var (
 	handOvers = counter("group_handovers_total", "How often this node has handed leadership over.", "group")
 	rebuilds  = counter(
 		"group_rebuilds_total",
-		"Engines rebuilt, as they had decided what was not agreed on.",
+		"Engines rebuilt, as they had decided what was not committed.",
 		"group",
 	)
 	groupSnapshots = counter("group_snapshots_total", "Snapshots of the group on this node, by outcome.",
@@ -120,7 +120,7 @@ func (m metrics) ofCluster(out chan<- prometheus.Metric, c *overview.Cluster) {
 func ofReplica(out chan<- prometheus.Metric, g *overview.Group, label string) {
 	groupTerm.count(out, int64(g.Term), label)
 	groupEnd.count(out, int64(g.LogEnd), label)
-	groupAgreed.count(out, int64(g.Agreed), label)
+	groupCommitted.count(out, int64(g.Committed), label)
 	groupApplied.count(out, int64(g.Applied), label)
 	groupEntries.count(out, int64(g.LagEntries), label)
 	groupLag.send(out, g.Lag.Seconds(), label)
@@ -170,7 +170,7 @@ type groupView struct {
 	Replicas   []string `json:"replicas"`
 	Role       string   `json:"role"`
 	Term       uint64   `json:"term"`
-	Agreed     uint64   `json:"agreed"`
+	Committed  uint64   `json:"committed"`
 	LagEntries uint64   `json:"lagEntries"`
 	Lag        int64    `json:"lag"` // ms
 	Uncertain  int64    `json:"uncertain"`
@@ -201,7 +201,8 @@ func viewCluster(c *overview.Cluster) *clusterView {
 		g := &c.Groups[i]
 		v.Groups = append(v.Groups, groupView{
 			Number: g.Number, First: g.First, Last: g.Last, Leader: g.Leader, Replicas: g.Replicas, Role: g.Role,
-			Term: g.Term, Agreed: g.Agreed, LagEntries: g.LagEntries, Lag: g.Lag.Milliseconds(), Uncertain: g.Uncertain,
+			Term: g.Term, Committed: g.Committed, LagEntries: g.LagEntries, Lag: g.Lag.Milliseconds(),
+			Uncertain: g.Uncertain,
 		})
 	}
 	if v.Omitted = max(0, len(v.Groups)-maxGroupViews); v.Omitted > 0 {

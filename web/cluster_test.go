@@ -24,8 +24,8 @@ func exampleCluster(groups int) *overview.Cluster {
 	}}
 	for i := range groups {
 		c.Groups = append(c.Groups, overview.Group{
-			Number: i, Leader: "b", Role: overview.Follower, Term: 3, LogEnd: 9, Agreed: 8, Applied: 7, LagEntries: 2,
-			Lag: 1500 * time.Millisecond, Counts: overview.Counts{
+			Number: i, Leader: "b", Role: overview.Follower, Term: 3, LogEnd: 9, Committed: 8, Applied: 7,
+			LagEntries: 2, Lag: 1500 * time.Millisecond, Counts: overview.Counts{
 				ElectionsCalled: 4, ElectionsWon: 1, LeaderChanges: 5, HandOvers: 6, Rebuilds: 7, Snapshots: 8,
 				FailedSnapshots: 2, Digests: 9,
 				GroupCounts: stats.GroupCounts{Holding: 1, Held: 2, Refused: 5, Uncertain: 3, Repeat: 4},
@@ -58,7 +58,7 @@ func TestMetricsOfACluster(t *testing.T) {
 		`cluster_node_groups_led{node="a"} 1`, `group_has_leader{group="0"} 1`, `group_has_leader{group="1"} 0`,
 		`group_role{group="0",role="follower"} 1`, `group_role{group="0",role="leader"} 0`,
 		`group_role{group="1",role="none"} 1`, `group_term{group="0"} 3`, `group_log_end_index{group="0"} 9`,
-		`group_agreed_index{group="0"} 8`, `group_applied_index{group="0"} 7`, `group_lag_entries{group="0"} 2`,
+		`group_committed_index{group="0"} 8`, `group_applied_index{group="0"} 7`, `group_lag_entries{group="0"} 2`,
 		`group_lag_seconds{group="0"} 1.5`, `group_elections_called_total{group="0"} 4`,
 		`group_elections_won_total{group="0"} 1`, `group_leader_changes_total{group="0"} 5`,
 		`group_handovers_total{group="0"} 6`, `group_rebuilds_total{group="0"} 7`,

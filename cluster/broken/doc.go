@@ -4,7 +4,7 @@
 //
 //	broken_denials     a leader denies without having confirmed that it leads
 //	broken_early       a leader replies before its followers have the change
-//	broken_norebuild   a deposed leader keeps what was not agreed on
+//	broken_norebuild   a deposed leader keeps what was not committed
 //	broken_wallclock   a new leader takes the time from its own system clock
 //
 // make nemesis-broken runs them all.

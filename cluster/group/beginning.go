@@ -21,22 +21,22 @@ var noBeginning = beginning{cancel: func() {}}
 func (g *Group) begin(run *running, again bool) beginning {
 	ctx, cancel := context.WithCancel(context.Background())
 	b := beginning{make(chan *Partition, 1), cancel, again}
-	run.work.Go(func() { b.ready <- g.claim(ctx, run) })
+	run.work.Go(func() { b.ready <- g.barrier(ctx, run) })
 	return b
 }
 
-// claim returns the partition of a new leadership: when its entry is applied, everything before it
-// is, and the leadership has a term that entries are checked against. It returns nil if leadership
-// has ended.
-func (g *Group) claim(ctx context.Context, run *running) *Partition {
+// barrier returns the partition of a new leadership: when its entry is applied, everything before
+// it is, and the leadership has a term that entries are checked against. It returns nil if
+// leadership has ended.
+func (g *Group) barrier(ctx context.Context, run *running) *Partition {
 	r := run.fsm.replica.Load()
 	entry := make([]byte, headerSize)
-	header{kind: entryClaim, proposer: r.id, first: 1}.put(entry)
+	header{kind: entryBarrier, proposer: r.id, first: 1}.put(entry)
 	f := run.raft.ApplyLog(raft.Log{Data: entry}, 0)
 	if f.Error() != nil {
 		return nil // run.notify says so
 	}
-	c, ok := f.Response().(claimed)
+	c, ok := f.Response().(barrierResult)
 	if !ok {
 		return nil
 	}

@@ -17,8 +17,8 @@ import (
 
 // Raft-wal takes whatever it cannot read in the last file of a log for a write that was not
 // completed, and cuts the log there. If a disk has damaged what was stored before, the replica
-// would vote without entries that it has agreed to. But an incomplete write is the last one: if a
-// complete one follows, the disk has failed.
+// would vote without entries that it has acknowledged. But an incomplete write is the last one: if
+// a complete one follows, the disk has failed.
 
 // The format of raft-wal: a header, then frames. A frame has a type, three bytes that are zero, and
 // the length of its payload, which is padded to eight bytes; a commit has the checksum of all that

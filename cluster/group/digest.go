@@ -154,7 +154,7 @@ func sumOf(s *engine.Snapshot, stop <-chan struct{}) (sum [2]uint64, ok bool) {
 func (r *Replica) mark(at int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.spoiled != nil || r.leading.Load() == nil {
+	if r.failure != nil || r.leading.Load() == nil {
 		return false
 	}
 	if !r.next.empty() || r.wanted {
@@ -179,7 +179,7 @@ func (f *fsm) digest(l *raft.Log, h header, own bool) any {
 			defer r.digest.mu.Unlock()
 			r.digest.dropLocked()
 		}
-		return errVoid
+		return errFenced
 	case h.proposer == f.skip && h.last < f.skipTo:
 		return nil // the state is ahead of the entry
 	}
@@ -195,7 +195,7 @@ func (g *Group) proposeDigest(r *Replica) {
 	if c.replica != r {
 		c.replica, c.proposed, c.number = r, time.Now(), 0
 	}
-	number := r.cut()
+	number := r.lastAppended()
 	due := time.Since(c.proposed) >= g.options.digestEvery && c.number != number
 	if due {
 		c.proposed, c.number = time.Now(), number
@@ -227,17 +227,17 @@ func (g *Group) Digest() Digest {
 	return g.comparison.own
 }
 
-// HeardDigest notes the digest of the replica on another node.
-func (g *Group) HeardDigest(node string, d Digest) {
+// NoteDigest notes the digest of the replica on another node.
+func (g *Group) NoteDigest(node string, d Digest) {
 	c := &g.comparison
 	c.mu.Lock()
 	if c.others == nil {
 		c.others = make(map[string]Digest)
 	}
-	news := d.Index != 0 && c.others[node] != d
+	changed := d.Index != 0 && c.others[node] != d
 	c.others[node] = d
 	c.mu.Unlock()
-	if news {
+	if changed {
 		g.compare()
 	}
 }
@@ -287,7 +287,7 @@ func (g *Group) compare() {
 }
 
 // count returns how many replicas have the state that this one has at the same entry, and how many
-// agree on another.
+// have another one.
 func (c *comparison) count() (with, against int) {
 	votes := make(map[[2]uint64]int)
 	for _, d := range c.others {

@@ -19,7 +19,7 @@ func (tr *trio) exchange() {
 	for _, from := range tr.nodes {
 		for _, to := range tr.nodes {
 			if from != to && from.group != nil && to.group != nil {
-				to.group.HeardDigest(names[from.i], from.group.Digest())
+				to.group.NoteDigest(names[from.i], from.group.Digest())
 			}
 		}
 	}
@@ -48,11 +48,11 @@ func (tr *trio) comparing(exchange func()) func() {
 	}
 }
 
-// spoil changes the state of a node's replica, which no other replica learns.
-func (n *node) spoil() {
+// damage changes the state of a node's replica, which no other replica learns.
+func (n *node) damage() {
 	e := n.group.running.Load().fsm.replica.Load().Engine
 	require.NoError(n.trio.t, e.Apply(1, []effect.Effect{
-		{Kind: effect.String, Key: e.Key([]byte("spoiled")), Value: []byte("x")},
+		{Kind: effect.String, Key: e.Key([]byte("damaged")), Value: []byte("x")},
 	}))
 }
 
@@ -111,7 +111,7 @@ func TestAReplicaWhoseStateDiffersStops(t *testing.T) {
 			if what == "follower" {
 				bad = tr.nodes[(leader.i+1)%3]
 			}
-			bad.spoil()
+			bad.damage()
 			defer tr.busy()()
 			exchange := tr.comparing(tr.exchange)
 			tr.eventually("it stops", func() bool {
@@ -143,11 +143,11 @@ func TestTheLeadersStateCountsWithoutAMajority(t *testing.T) {
 	tr.startAll()
 	leader := tr.leader()
 	bad, third := tr.nodes[(leader.i+1)%3], tr.nodes[(leader.i+2)%3]
-	bad.spoil()
+	bad.damage()
 	defer tr.busy()()
 	exchange := tr.comparing(func() {
-		bad.group.HeardDigest(names[leader.i], leader.group.Digest())
-		leader.group.HeardDigest(names[bad.i], bad.group.Digest())
+		bad.group.NoteDigest(names[leader.i], leader.group.Digest())
+		leader.group.NoteDigest(names[bad.i], bad.group.Digest())
 	})
 	tr.eventually("it stops", func() bool {
 		exchange()

@@ -6,8 +6,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Raft that is shut down leaves some futures without an answer: of entries, those that are agreed
-// on and wait to be applied.
+// Raft that is shut down leaves some futures without an answer: of entries, those that are
+// committed and wait to be applied.
 
 // await returns the error of a future, ErrRaftShutdown if raft has ended before it has one.
 func await(f raft.Future, ended <-chan struct{}) error {

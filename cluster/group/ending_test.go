@@ -91,6 +91,6 @@ func TestACallOfAnEarlierLeadershipIsNotConfirmed(t *testing.T) {
 	outcome := now.Ask()
 	b := now.take(nil)[0]
 	require.NotNil(t, b)
-	now.landed(b, nil)
+	now.applied(b, nil)
 	assert.NoError(t, outcome())
 }

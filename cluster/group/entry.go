@@ -13,8 +13,8 @@ import (
 type entryKind byte
 
 const (
-	entryBatch entryKind = 1 // the effects of calls, in order
-	entryClaim entryKind = 2 // a new leader begins: all entries before it are applied
+	entryBatch   entryKind = 1 // the effects of calls, in order
+	entryBarrier entryKind = 2 // a new leader begins: all entries before it are applied
 	// entryDigest has no records: all replicas compare their state at this entry.
 	entryDigest entryKind = 3
 	entryNote   entryKind = 4 // what the group holds beside its keys, see Note
@@ -35,8 +35,8 @@ type header struct {
 	kind entryKind
 	// proposer is the incarnation that has decided the calls, and has them in its engine.
 	proposer uint64
-	// term is the leadership under which the calls were decided. If the entry is agreed on under
-	// any other, another leader may have been there in between: it is void, for all replicas.
+	// term is the leadership under which the calls were decided. If the entry is committed under
+	// any other, another leader may have been there in between: it is fenced, for all replicas.
 	term uint64
 	// first and last are the numbers of the records. The proposer counts its records from 1.
 	// Without any, last is first-1.

@@ -26,7 +26,7 @@ type Counts struct {
 	ElectionsWon    int64
 	LeaderChanges   int64 // how often this node has learned of another leader
 	HandOvers       int64 // of leadership by this node
-	Rebuilds        int64 // of the engine, after what it had decided was not agreed on
+	Rebuilds        int64 // of the engine, after what it had decided was not committed
 	Snapshots       int64
 	FailedSnapshots int64
 	Digests         int64 // times that the state was compared, and most replicas had the same
@@ -61,15 +61,15 @@ func (g *Group) Figures() Figures {
 	}
 	f.Disk = g.leadership.diskError()
 	now := time.Now()
-	f.LagEntries, f.LagTime = g.lag.behind(f.Last, f.Agreed, f.Applied, now)
+	f.LagEntries, f.LagTime = g.lag.behind(f.Last, f.Committed, f.Applied, now)
 	if f.Leader == "" {
 		f.LagTime = max(f.LagTime, g.leadership.without(now))
 	}
 	return f
 }
 
-// HeardCommitted notes the index of the last entry that the node that leads knows to be committed.
-func (g *Group) HeardCommitted(index uint64) { g.lag.note(index, time.Now()) }
+// NoteCommitted notes the index of the last entry that the node that leads knows to be committed.
+func (g *Group) NoteCommitted(index uint64) { g.lag.note(index, time.Now()) }
 
 // Level reports whether this replica leads, or lacks nothing for longer than Options.Timeout that
 // its leader had, since it has caught up once after it was opened.

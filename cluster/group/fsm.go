@@ -13,7 +13,7 @@ import (
 	"rlserver/persistence"
 )
 
-// fsm is what raft applies the agreed log to. Raft calls its methods from one goroutine, but for
+// fsm is what raft applies the committed log to. Raft calls its methods from one goroutine, but for
 // those of a snapshot.
 type fsm struct {
 	engine   engine.Options
@@ -42,14 +42,14 @@ type fsm struct {
 	broken    func(error)          // called if the log cannot be applied, which is final
 }
 
-// errVoid is the result of an entry that was decided under another leadership than it was agreed on
-// in.
-var errVoid = errors.New("decided under an earlier leadership")
+// errFenced is the result of an entry that was decided under another leadership than it was
+// committed in.
+var errFenced = errors.New("decided under an earlier leadership")
 
-// claimed is the result of a claim.
-type claimed struct{ term uint64 }
+// barrierResult is the result of a barrier.
+type barrierResult struct{ term uint64 }
 
-// Apply implements raft.FSM. It returns nil, an error or a claimed.
+// Apply implements raft.FSM. It returns nil, an error or a barrierResult.
 func (f *fsm) Apply(l *raft.Log) any {
 	result := f.apply(l)
 	f.index.Store(l.Index)
@@ -77,21 +77,21 @@ func (f *fsm) apply(l *raft.Log) any {
 	switch {
 	case h.kind == entryNote:
 		return f.takeNote(records)
-	case h.kind == entryClaim:
+	case h.kind == entryBarrier:
 		f.partial = partial{}
 		if own {
 			f.skip, f.skipTo = 0, 0
 		}
-		return claimed{l.Term}
+		return barrierResult{l.Term}
 	case h.kind == entryDigest:
 		return f.digest(l, h, own)
 	case h.term != l.Term:
 		if own && (h.last >= h.first || h.kind == entryPart) {
-			r.discard(errVoid)
+			r.discard(errFenced)
 		}
-		return errVoid
+		return errFenced
 	case own:
-		r.sawOwn(h.last)
+		r.committedOwn(h.last)
 		return nil
 	}
 	after := uint64(0)
@@ -156,7 +156,7 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	r.digest.pause()
 	s := &snapshot{fsm: f, replica: r, incarnation: f.skip, records: f.skipTo, at: f.latest, note: f.note.Load()}
 	s.state = r.Engine.Snapshot(func() {
-		if own := r.cut(); own > 0 {
+		if own := r.lastAppended(); own > 0 {
 			s.incarnation, s.records, s.await = r.id, own, own
 		}
 	})
@@ -171,7 +171,7 @@ type snapshot struct {
 	state       *engine.Snapshot
 	incarnation uint64
 	records     uint64
-	await       uint64 // what must be agreed on before the snapshot is complete
+	await       uint64 // what must be committed before the snapshot is complete
 	at          int64
 	note        *Note
 	covers      int64 // bytes of log
@@ -189,7 +189,7 @@ func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 		err = persistence.WriteState(sink, s.state, s.at, s.replica.why)
 	}
 	if err == nil {
-		err = s.replica.awaitAgreed(s.await)
+		err = s.replica.awaitCommitted(s.await)
 	}
 	if err == nil {
 		err = sink.Close()

@@ -41,7 +41,7 @@ func (p *Partition) change(do func(tx *engine.Tx, k func(string) engine.Key)) {
 	tx.End()
 }
 
-// propose returns the entry of what has been appended, as it is agreed on in a term.
+// propose returns the entry of what has been appended, as it is committed in a term.
 func (p *Partition) propose(index, term uint64) *raft.Log {
 	p.Ask()
 	return &raft.Log{Index: index, Term: term, Type: raft.LogCommand, Data: p.take(nil)[0].entry}
@@ -80,15 +80,15 @@ func TestOthersApplyAnEntryAndItsProposerSkipsIt(t *testing.T) {
 	assert.Equal(t, "3", two.get("a"))
 }
 
-func TestAnEntryOfAnEarlierLeadershipIsVoid(t *testing.T) {
+func TestAnEntryOfAnEarlierLeadershipIsFenced(t *testing.T) {
 	one, two := newFSM(t), newFSM(t)
 	p := one.lead(5)
 	p.change(rename)
 	log := p.propose(1, 7)
-	assert.Equal(t, errVoid, two.Apply(log))
+	assert.Equal(t, errFenced, two.Apply(log))
 	assert.Empty(t, two.get("c"))
-	assert.Equal(t, errVoid, one.Apply(log))
-	assert.ErrorIs(t, p.why(), errVoid, "its engine has what nobody agrees on")
+	assert.Equal(t, errFenced, one.Apply(log))
+	assert.ErrorIs(t, p.why(), errFenced, "its engine has what nobody commits")
 	assert.False(t, p.Leads())
 }
 
@@ -114,7 +114,7 @@ func TestASnapshotOfALeaderIsAheadAndTheLogRepeatsNothing(t *testing.T) {
 	go func() { done <- ahead.Persist(&stored) }()
 	select {
 	case err := <-done:
-		t.Fatalf("complete before its records are agreed on: %v", err)
+		t.Fatalf("complete before its records are committed: %v", err)
 	case <-time.After(20 * time.Millisecond): // there is nothing to wait for: it must not end
 	}
 	log := p.propose(2, 5)

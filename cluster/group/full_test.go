@@ -93,7 +93,7 @@ func TestTheDiskOfALeaderIsFull(t *testing.T) {
 		full[leader.i].Store(false)
 		files[leader.i].Store(false)
 		require.NoError(t, call(other))
-		tr.agree()
+		tr.alike()
 		tr.eventually("the disk is in order", func() bool { return leader.group.Figures().Disk == nil })
 		have := used(leader.group.running.Load().fsm.replica.Load(), "k")
 		assert.GreaterOrEqual(t, have, acknowledged)
@@ -115,7 +115,7 @@ func newHangingTrio(t *testing.T) (tr *trio, hangs *[3]sync.RWMutex) {
 	return tr, hangs
 }
 
-// serves waits until a call is agreed on under a leader other than those with the numbers in not.
+// serves waits until a call is committed under a leader other than those with the numbers in not.
 func (tr *trio) serves(not ...int) {
 	tr.t.Helper()
 	tr.eventually("a node serves", func() bool {
@@ -140,7 +140,7 @@ func TestTheDiskOfALeaderHangs(t *testing.T) {
 	assert.ErrorIs(t, err, ErrUnknown)
 	tr.serves(leader.i)
 	hangs[leader.i].Unlock()
-	tr.agree()
+	tr.alike()
 }
 
 // The same for a leader whose disk hangs before it serves.
@@ -153,7 +153,7 @@ func TestTheDiskOfANewLeaderHangs(t *testing.T) {
 	leader.group.HandOver(t.Context(), "a test", names[next.i])
 	tr.serves(next.i)
 	hangs[next.i].Unlock()
-	tr.agree()
+	tr.alike()
 }
 
 // Leadership is not given to a replica whose disk hangs, and calls are served while it is asked.
@@ -166,7 +166,7 @@ func TestLeadershipGoesToWhoStores(t *testing.T) {
 	next, other := tr.nodes[(leader.i+1)%3], tr.nodes[(leader.i+2)%3]
 	_, err = admit(r, "k", 1<<40)
 	require.NoError(t, err)
-	tr.agree()
+	tr.alike()
 
 	hangs[next.i].Lock()
 	asked := make(chan error)
@@ -191,7 +191,7 @@ func TestLeadershipGoesToWhoStores(t *testing.T) {
 	tr.serves(next.i)
 	assert.Nil(t, leader.group.KeepUp(), "another one leads")
 	hangs[next.i].Unlock()
-	tr.agree()
+	tr.alike()
 }
 
 // Two of three disks hang: nothing is handed over, and the leader ends rather than wait for ever.
@@ -216,7 +216,7 @@ func TestTwoOfThreeDisksHang(t *testing.T) {
 			hangs[n.i].Unlock()
 		}
 	}
-	tr.agree()
+	tr.alike()
 }
 
 // A disk that hangs after it was asked holds a transfer up. The leader goes on, or ends, so that
@@ -240,7 +240,7 @@ func TestADiskHangsDuringATransfer(t *testing.T) {
 		}
 		tr.serves(next.i)
 		hangs[next.i].Unlock()
-		tr.agree()
+		tr.alike()
 	}
 }
 
@@ -256,6 +256,6 @@ func TestATransferThatDoesNotEndEndsLeadership(t *testing.T) {
 	}
 	run.endUnlessServing(r, run.raft.CurrentTerm(), next.group.ID().Node, short)
 	tr.serves() // whoever is elected, perhaps the same one again
-	tr.agree()
+	tr.alike()
 	assert.EqualValues(t, 1, leader.group.Figures().Rebuilds)
 }

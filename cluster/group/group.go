@@ -113,7 +113,7 @@ type running struct {
 	calls  chan raft.RPC // of other replicas, see prefixed
 	peers  peers
 
-	// leadership is being transferred, or could not be and is not claimed again
+	// leadership is being transferred, or could not be and is not begun again
 	transfers atomic.Bool
 	shutdown  func() raft.Future
 	ended     chan struct{}             // closed by shutdown
@@ -177,7 +177,7 @@ func (g *Group) config(notify chan<- bool) *raft.Config {
 	c.ShutdownOnRemove = false
 	c.NoLegacyTelemetry = true
 	c.NotifyCh = notify
-	c.Logger = &logger{to: g.log, said: g.leadership.said}
+	c.Logger = &logger{to: g.log, logged: g.leadership.logged}
 	return c
 }
 
@@ -306,7 +306,7 @@ func (g *Group) Close() error {
 	return g.running.Load().close(errStopping)
 }
 
-// manage follows leadership and replaces what is spoiled, until Close.
+// manage follows leadership and replaces what has failed, until Close.
 func (g *Group) manage() {
 	defer close(g.done)
 	for {
@@ -343,7 +343,7 @@ func (g *Group) follow(run *running) (rebuild bool) {
 			lost(errStopping.Error())
 			return false
 		case <-run.fresh:
-		case <-r.ruin:
+		case <-r.failed:
 			if run.fault.Load() != nil { // it must neither lead nor vote
 				lost("the replica cannot be used any more")
 				g.noteChange()
@@ -360,7 +360,8 @@ func (g *Group) follow(run *running) (rebuild bool) {
 				return true
 			}
 		case <-run.regain:
-			if run.raft.State() == raft.Leader && !r.Leads() && begins.ready == nil { // or run.notify says how it went on
+			// otherwise run.notify says how it went on
+			if run.raft.State() == raft.Leader && !r.Leads() && begins.ready == nil {
 				begins = g.begin(run, true)
 			}
 		case p := <-begins.ready:
@@ -442,7 +443,7 @@ func (g *Group) Sizes() (log, snapshot int64) {
 func (g *Group) Snapshot() error { return g.snapshot(g.running.Load()) }
 
 // rebuild replaces raft and the replica: the state is built anew from the last snapshot and the log
-// that is agreed on.
+// that is committed.
 func (g *Group) rebuild(old *running) {
 	g.noteChange()
 	start := time.Now()
@@ -490,7 +491,7 @@ func (g *Group) propose(run *running) (stop func()) {
 					futures = append(futures, run.raft.ApplyLog(raft.Log{Data: b.entry}, 0))
 				}
 				for i, b := range batches {
-					r.landed(b, result(futures[i]))
+					r.applied(b, result(futures[i]))
 				}
 				stuck.Stop()
 				clear(batches)
@@ -505,10 +506,10 @@ func (g *Group) propose(run *running) (stop func()) {
 	}
 }
 
-// limit ends what a replica serves if an entry that is proposed now is not agreed on in time.
+// limit ends what a replica serves if an entry that is proposed now is not committed in time.
 func (g *Group) limit(r *Replica) *time.Timer {
 	return time.AfterFunc(g.patience(), func() {
-		r.discard(fmt.Errorf("an entry was not agreed on within %v", g.patience()))
+		r.discard(fmt.Errorf("an entry was not committed within %v", g.patience()))
 	})
 }
 
@@ -604,14 +605,14 @@ func (g *Group) LatestTime() int64 { return g.time.latest() }
 
 // Status is the state of a group on this node.
 type Status struct {
-	Leader  string // "": none is known
-	Leads   bool   // this node serves the group's calls
-	Term    uint64
-	Last    uint64 // index of the last entry of the log
-	Agreed  uint64 // of the last one that is known to be agreed on
-	Applied uint64 // of the last one that is applied
-	Members []Server
-	Fault   error // why the replica cannot be used; nil: it can
+	Leader    string // "": none is known
+	Leads     bool   // this node serves the group's calls
+	Term      uint64
+	Last      uint64 // index of the last entry of the log
+	Committed uint64 // of the last one that is known to be committed
+	Applied   uint64 // of the last one that is applied
+	Members   []Server
+	Fault     error // why the replica cannot be used; nil: it can
 }
 
 // Status returns the state of the group on this node.
@@ -619,7 +620,7 @@ func (g *Group) Status() Status {
 	run := g.running.Load()
 	s := Status{
 		Leader: g.leader(run), Leads: run.fsm.replica.Load().Leads(), Term: run.raft.CurrentTerm(),
-		Last: run.raft.LastIndex(), Agreed: run.raft.CommitIndex(), Applied: run.fsm.index.Load(),
+		Last: run.raft.LastIndex(), Committed: run.raft.CommitIndex(), Applied: run.fsm.index.Load(),
 	}
 	s.Members = serversOf(run)
 	if err := run.fault.Load(); err != nil {

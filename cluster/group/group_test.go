@@ -328,8 +328,8 @@ func digest(r *Replica) object.Digest {
 	return tx.DigestAll()
 }
 
-// agree waits until all replicas have the same state, and nothing is on its way.
-func (tr *trio) agree() {
+// alike waits until all replicas have the same state, and nothing is on its way.
+func (tr *trio) alike() {
 	tr.t.Helper()
 	tr.eventually("all replicas have the same state", func() bool {
 		var first object.Digest
@@ -363,7 +363,7 @@ func TestACallIsOnAllReplicas(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, i < 5, allowed)
 	}
-	tr.agree()
+	tr.alike()
 	for _, n := range tr.nodes {
 		assert.Equal(t, int64(5), used(n.group.running.Load().fsm.replica.Load(), "k"))
 	}
@@ -404,7 +404,7 @@ func TestARestartKeepsTheState(t *testing.T) {
 	r, err = tr.leader().group.Leading()
 	require.NoError(t, err)
 	assert.Equal(t, int64(3), used(r.Replica, "k"))
-	tr.agree()
+	tr.alike()
 }
 
 // The time for which a whole cluster was stopped counts: replicas that apply what is left of the
@@ -442,7 +442,7 @@ func TestALeaderThatIsCutOffAdmitsNothingAndIsRebuilt(t *testing.T) {
 	require.True(t, allowed)
 
 	tr.isolate(old.i)
-	_, err = admit(r, "k", 2) // decided here, and agreed on by nobody
+	_, err = admit(r, "k", 2) // decided here, and committed by nobody
 	require.ErrorIs(t, err, ErrUnknown)
 
 	next, err := tr.leader(old.i).group.Leading()
@@ -451,7 +451,7 @@ func TestALeaderThatIsCutOffAdmitsNothingAndIsRebuilt(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, allowed, "the other side has not seen it")
 	tr.heal()
-	tr.agree()
+	tr.alike()
 	assert.Equal(t, int64(1), old.group.Figures().Rebuilds)
 	assert.Equal(t, int64(2), used(old.group.running.Load().fsm.replica.Load(), "k"))
 }
@@ -466,7 +466,7 @@ func TestALeaderThatSpeaksWithNobodyAdmitsNothing(t *testing.T) {
 	require.NoError(t, err)
 	_, err = admit(r, "k", 2)
 	require.NoError(t, err)
-	tr.agree()
+	tr.alike()
 
 	old.silent.Store(true)
 	_, err = admit(r, "k", 2)
@@ -480,7 +480,7 @@ func TestALeaderThatSpeaksWithNobodyAdmitsNothing(t *testing.T) {
 	_, err = admit(next, "k", 2)
 	require.NoError(t, err)
 	old.silent.Store(false)
-	tr.agree()
+	tr.alike()
 	assert.Equal(t, int64(2), used(old.group.running.Load().fsm.replica.Load(), "k"))
 }
 
@@ -520,7 +520,7 @@ func TestLeadershipThatIsHandedOverRebuildsNothing(t *testing.T) {
 			seen[tr.leader(leader.i).i] = true
 		}
 	}
-	tr.agree()
+	tr.alike()
 	for _, n := range tr.nodes {
 		assert.Zero(t, n.group.Figures().Rebuilds)
 		assert.Equal(t, int64(4), used(n.group.running.Load().fsm.replica.Load(), "k"))
@@ -585,7 +585,7 @@ func TestASnapshotOfABusyLeaderRestores(t *testing.T) {
 	}
 	tr.startAll()
 	tr.leader()
-	tr.agree()
+	tr.alike()
 	assert.Equal(t, want, digest(tr.nodes[leader.i].group.running.Load().fsm.replica.Load()))
 }
 
@@ -610,7 +610,7 @@ func TestAReplicaThatIsFarBehindLoadsASnapshot(t *testing.T) {
 	}
 	require.NoError(t, leader.group.Snapshot())
 	behind.start()
-	tr.agree()
+	tr.alike()
 	assert.Positive(t, used(behind.group.running.Load().fsm.replica.Load(), "k0"))
 	_, loaded := behind.group.Sizes() // it has taken none itself
 	assert.Positive(t, loaded, "it has loaded a snapshot")
@@ -683,7 +683,7 @@ func TestNothingIsAdmittedTwice(t *testing.T) {
 	close(stop)
 	clients.Wait()
 	tr.leader()
-	tr.agree()
+	tr.alike()
 	var admitted, lost int64
 	r := &Partition{Replica: tr.nodes[0].group.running.Load().fsm.replica.Load()}
 	for k := range keys {

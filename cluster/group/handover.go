@@ -41,7 +41,7 @@ func (g *Group) HandOver(ctx context.Context, why string, to ...string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("what is on its way is not agreed on: %w", ctx.Err())
+			return fmt.Errorf("what is on its way is not committed: %w", ctx.Err())
 		case <-time.After(time.Millisecond):
 		}
 	}

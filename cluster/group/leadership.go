@@ -178,8 +178,8 @@ func (l *leadership) diskError() error {
 
 func (l *leadership) diskLocked() error { return cmp.Or(l.disk, l.file) }
 
-// said notes what raft logs and has no observation for.
-func (l *leadership) said(message string) {
+// logged notes what raft logs and has no observation for.
+func (l *leadership) logged(message string) {
 	if message == "failed to contact quorum of nodes, stepping down" {
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -52,7 +52,7 @@ func TestLogsSayWhyLeadershipChanged(t *testing.T) {
 	tr.timeout, tr.tickEvery = short, 50*time.Millisecond
 	tr.log = slog.New(slog.NewJSONHandler(&log, nil))
 	tr.startAll()
-	said := func(message, reason string) bool {
+	logged := func(message, reason string) bool {
 		match := regexp.MustCompile("^" + reason + "$").MatchString
 		return slices.ContainsFunc(log.because(t, message), match)
 	}
@@ -66,8 +66,8 @@ func TestLogsSayWhyLeadershipChanged(t *testing.T) {
 
 	until("a node hands the group over", func() bool {
 		tr.leader().group.HandOver(context.Background(), "a test wants it")
-		return said(lostLine, "handed over to [abc]: a test wants it") &&
-			said(gainedLine, "node [abc] has handed it over")
+		return logged(lostLine, "handed over to [abc]: a test wants it") &&
+			logged(gainedLine, "node [abc] has handed it over")
 	})
 
 	until("a leader is cut off", func() bool {
@@ -86,15 +86,15 @@ func TestLogsSayWhyLeadershipChanged(t *testing.T) {
 			f := cut.group.Figures()
 			return f.Role == "leader" || f.Role == "follower" && f.LagTime == 0
 		})
-		return said(lostLine, "cut off: no majority of the replicas has answered for .*s") &&
-			said(gainedLine, "no word from node [abc] for .*s")
+		return logged(lostLine, "cut off: no majority of the replicas has answered for .*s") &&
+			logged(gainedLine, "no word from node [abc] for .*s")
 	})
 
 	until("a leader stops", func() bool {
 		last := tr.leader()
 		last.stop()
 		defer last.start()
-		return said(lostLine, "the node stops")
+		return logged(lostLine, "the node stops")
 	})
 	var sum Counts
 	for _, n := range tr.nodes {
@@ -137,7 +137,7 @@ func TestFailuresOfTheDiskAreNoted(t *testing.T) {
 	synced := 0
 	g := &Group{options: Options{Dir: t.TempDir(), Sync: true, ObserveSync: func(time.Duration) { synced++ }}}
 	l := &g.leadership
-	f, err := g.openFiles(&logger{to: testLog(), said: l.said}, g.stored, func() {})
+	f, err := g.openFiles(&logger{to: testLog(), logged: l.logged}, g.stored, func() {})
 	require.NoError(t, err)
 	require.NoError(t, f.cache.StoreLogs([]*raft.Log{{Index: 1, Term: 1}}))
 	require.NoError(t, l.diskError())

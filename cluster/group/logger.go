@@ -12,10 +12,10 @@ import (
 // logger passes what raft logs to the server's log, as debugging: it repeats each failed attempt to
 // reach a node. What operators need to know is logged by Group.
 type logger struct {
-	to   *slog.Logger
-	name string
-	args []any
-	said func(message string)
+	to     *slog.Logger
+	name   string
+	args   []any
+	logged func(message string)
 }
 
 var levels = map[hclog.Level]slog.Level{
@@ -24,7 +24,7 @@ var levels = map[hclog.Level]slog.Level{
 }
 
 func (l *logger) Log(level hclog.Level, msg string, args ...any) {
-	l.said(msg)
+	l.logged(msg)
 	l.to.Log(context.Background(), levels[level], "raft: "+msg, append(args, l.args...)...)
 }
 
@@ -46,10 +46,10 @@ func (l *logger) IsError() bool { return l.enabled(hclog.Error) }
 
 func (l *logger) ImpliedArgs() []any { return l.args }
 func (l *logger) With(args ...any) hclog.Logger {
-	return &logger{l.to, l.name, append(append([]any(nil), l.args...), args...), l.said}
+	return &logger{l.to, l.name, append(append([]any(nil), l.args...), args...), l.logged}
 }
 func (l *logger) Name() string                        { return l.name }
-func (l *logger) Named(name string) hclog.Logger      { return &logger{l.to, name, l.args, l.said} }
+func (l *logger) Named(name string) hclog.Logger      { return &logger{l.to, name, l.args, l.logged} }
 func (l *logger) ResetNamed(name string) hclog.Logger { return l.Named(name) }
 func (l *logger) SetLevel(hclog.Level)                {}
 func (l *logger) GetLevel() hclog.Level               { return hclog.Debug }

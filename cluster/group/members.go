@@ -11,7 +11,7 @@ import (
 )
 
 // ReplicaID names one replica of a group. A node that has lost its replica gets another instance,
-// and is a new member of the group: it has not agreed on anything yet.
+// and is a new member of the group: it has acknowledged nothing yet.
 type ReplicaID struct {
 	Node     string
 	Instance uint64
@@ -105,7 +105,7 @@ const (
 
 func (k ChangeKind) String() string { return [...]string{"none", "add", "promote", "remove"}[k] }
 
-// Change changes the members by one, and returns when the new ones have agreed on that. This
+// Change changes the members by one, and returns when the new ones have committed it. This
 // replica has to lead, and its own membership does not change.
 func (g *Group) Change(c Change, within time.Duration) error {
 	if c.ID == g.ID() {
@@ -129,15 +129,15 @@ func (g *Group) Change(c Change, within time.Duration) error {
 	return nil
 }
 
-// Removed reports whether the group has agreed that a replica is no member, in which term. ok is
+// Removed reports whether the group has committed that a replica is no member, in which term. ok is
 // false if this replica does not know: it does not lead, or is changing the members.
 func (g *Group) Removed(id ReplicaID) (removed bool, term uint64, ok bool) {
 	if !g.changing.TryLock() {
 		return false, 0, false
 	}
 	defer g.changing.Unlock()
-	// a leader's claim is agreed on, and so are all members before it; those that it has changed
-	// itself are agreed on when Change returns
+	// a leader's barrier is committed, and so are all members before it; those that it has changed
+	// itself are committed when Change returns
 	p, err := g.Leading()
 	if err != nil {
 		return false, 0, false

@@ -55,7 +55,7 @@ func TestALostReplicaIsReplaced(t *testing.T) {
 
 	fresh, old := ReplicaID{names[lost.i], 7}, ReplicaID{names[lost.i], 0}
 	tr.change(Change{AddNonvoter, fresh})
-	tr.agree()
+	tr.alike()
 	removed, _, ok := tr.leader().group.Removed(old)
 	assert.True(t, ok)
 	assert.False(t, removed)
@@ -121,7 +121,7 @@ func TestOneReplicaGoesOnAlone(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, leader.group.SetNote(Note{1, []byte("a")}))
-	tr.agree()
+	tr.alike()
 	for _, n := range tr.nodes {
 		n.stop()
 	}
@@ -149,7 +149,7 @@ func TestAReplicaWithAPartOfARecordGoesOnAlone(t *testing.T) {
 	require.NoError(t, err)
 	_, err = admit(r, "k", 5)
 	require.NoError(t, err)
-	tr.agree()
+	tr.alike()
 	for _, n := range tr.nodes {
 		n.stop()
 	}

@@ -65,7 +65,7 @@ func BenchmarkMemory(b *testing.B) {
 		n.callElection()
 		tr.leader()
 		n.fill(b)
-		tr.agree()
+		tr.alike()
 		b.ReportMetric((heap()-empty)/million/3, "B/bucket-replica")
 	})
 }

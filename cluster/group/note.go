@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Note is what a group agrees on beside its keys, and clients do not see: group 0 holds the map of
+// Note is what a group commits beside its keys, and clients do not see: group 0 holds the map of
 // the cluster so. It is part of the log and of snapshots.
 type Note struct {
 	Version uint64 // 1 is the first; each note that replaces another has the next number

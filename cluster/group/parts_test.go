@@ -13,7 +13,7 @@ import (
 	"rlserver/engine"
 )
 
-// proposeAll returns the entries of all that has been appended, as they are agreed on in a term.
+// proposeAll returns the entries of all that has been appended, as they are committed in a term.
 func (p *Partition) proposeAll(first, term uint64) (logs []*raft.Log) {
 	p.Ask()
 	for list := p.take(nil); len(list) > 0; list = p.take(nil) {
@@ -70,7 +70,7 @@ func TestALargeRecordIsSplit(t *testing.T) {
 		assert.Len(t, f.get("large"), 3*maxBatch)
 		assert.Equal(t, "23", f.get("small")+f.get("after"))
 	}
-	assert.Equal(t, uint64(3), p.agreed)
+	assert.Equal(t, uint64(3), p.committed)
 }
 
 // While a follower applies a large record, and loads a snapshot, all processors are used: the node
@@ -117,11 +117,11 @@ func TestThePartsOfARecordAreProposedTogether(t *testing.T) {
 	require.Len(t, p.take(nil), 1)
 	for i, b := range append(first, second...) {
 		assert.False(t, p.endQuietly(), i)
-		p.landed(b, nil)
+		p.applied(b, nil)
 	}
 }
 
-func TestPartsOfAnEarlierLeadershipAreVoid(t *testing.T) {
+func TestPartsOfAnEarlierLeadershipAreFenced(t *testing.T) {
 	one, two, three := newFSM(t), newFSM(t), newFSM(t)
 	p := one.lead(5)
 	large(p)
@@ -134,17 +134,17 @@ func TestPartsOfAnEarlierLeadershipAreVoid(t *testing.T) {
 	two.Apply(logs[0])
 	two.Apply(logs[1])
 	for _, log := range logs[2:] {
-		assert.Equal(t, errVoid, two.Apply(log))
+		assert.Equal(t, errFenced, two.Apply(log))
 	}
-	assert.Equal(t, errVoid, one.Apply(logs[2]))
-	assert.ErrorIs(t, p.why(), errVoid, "its engine has what nobody agrees on")
+	assert.Equal(t, errFenced, one.Apply(logs[2]))
+	assert.ErrorIs(t, p.why(), errFenced, "its engine has what nobody commits")
 
 	next := three.lead(8)
 	three.Apply(logs[1])
-	claim := make([]byte, headerSize)
-	header{kind: entryClaim, proposer: next.id, first: 1}.put(claim)
+	barrier := make([]byte, headerSize)
+	header{kind: entryBarrier, proposer: next.id, first: 1}.put(barrier)
 	for _, f := range []*fsm{two, three} {
-		f.Apply(&raft.Log{Index: 7, Term: 8, Type: raft.LogCommand, Data: claim})
+		f.Apply(&raft.Log{Index: 7, Term: 8, Type: raft.LogCommand, Data: barrier})
 		assert.Empty(t, f.partial.record, "the rest of the record does not follow any more")
 	}
 }
@@ -192,7 +192,7 @@ func TestALargeChangeCostsNoElection(t *testing.T) {
 	}
 	pos := tx.End()
 	require.NoError(t, p.Wait(pos))
-	tr.agree()
+	tr.alike()
 	select {
 	case <-p.Ended():
 		t.Error("the leadership has ended")
@@ -200,7 +200,7 @@ func TestALargeChangeCostsNoElection(t *testing.T) {
 	}
 }
 
-// A call behind a large record is not held until that is agreed on, and the replica goes on
+// A call behind a large record is not held until that is committed, and the replica goes on
 // leading.
 func TestACallWaitsForALimitedTime(t *testing.T) {
 	f := newFSM(t)
@@ -212,7 +212,7 @@ func TestACallWaitsForALimitedTime(t *testing.T) {
 	outcome := p.Ask()
 	for list := p.take(nil); len(list) > 0; list = p.take(nil) {
 		for _, b := range list {
-			p.landed(b, nil)
+			p.applied(b, nil)
 		}
 	}
 	assert.NoError(t, outcome())

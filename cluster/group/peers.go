@@ -15,13 +15,13 @@ import (
 type peers struct {
 	mu    sync.Mutex
 	term  uint64 // in which this replica leads, or has led last
-	begun uint64 // index of the claim of that leadership
+	begun uint64 // index of the barrier of that leadership
 	of    map[raft.ServerID]*peer
 }
 
 type peer struct {
-	heard time.Time // when it has last answered
-	term  uint64    // of the leader that it has last acknowledged an entry to
+	answered time.Time // when it has last answered
+	term     uint64    // of the leader that it has last acknowledged an entry to
 	// index of the last entry that it has acknowledged in that term: it has stored it
 	last uint64
 	lag  lag // of what it has acknowledged, behind the end of the leader's log
@@ -39,11 +39,11 @@ func (p *peers) get(id raft.ServerID) *peer {
 	return p.of[id]
 }
 
-// heard notes that a replica has answered.
-func (p *peers) heard(id raft.ServerID, now time.Time) {
+// answered notes that a replica has answered.
+func (p *peers) answered(id raft.ServerID, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.get(id).heard = now
+	p.get(id).answered = now
 }
 
 // stored notes that a replica has acknowledged the entries up to an index, to the leader of a term.
@@ -51,7 +51,7 @@ func (p *peers) stored(id raft.ServerID, term, index uint64, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	of := p.get(id)
-	of.heard = now
+	of.answered = now
 	if term > of.term {
 		of.term, of.last = term, 0
 		of.lag.reset()
@@ -63,7 +63,7 @@ func (p *peers) stored(id raft.ServerID, term, index uint64, now time.Time) {
 func (p *peers) answeredWithin(id raft.ServerID, d time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return time.Since(p.get(id).heard) <= d
+	return time.Since(p.get(id).answered) <= d
 }
 
 // behind reports whether a replica lacks more than a message before an entry.
@@ -82,10 +82,10 @@ func (p *peers) has(id raft.ServerID, term, index uint64) bool {
 }
 
 // begin notes that this replica leads.
-func (p *peers) begin(term, claim uint64) {
+func (p *peers) begin(term, barrier uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.term, p.begun = term, claim
+	p.term, p.begun = term, barrier
 	for _, of := range p.of {
 		of.keepsUpSince = time.Time{}
 		of.lag.reset()

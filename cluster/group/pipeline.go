@@ -107,7 +107,7 @@ func (t transport) AppendEntries(
 		switch {
 		case err != nil || !reply.Success:
 		case heartbeat:
-			t.peers.heard(id, time.Now())
+			t.peers.answered(id, time.Now())
 		default:
 			t.peers.stored(id, call.Term, call.PrevLogEntry+uint64(len(call.Entries)), time.Now())
 		}

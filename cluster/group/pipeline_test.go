@@ -97,7 +97,7 @@ func TestASnapshotWaitsForAnAnswer(t *testing.T) {
 	tries := 0
 	err := send(func(_ uint64, to raft.ServerID) bool {
 		if tries++; tries == 3 {
-			p.heard(to, time.Now())
+			p.answered(to, time.Now())
 		}
 		return true
 	})
@@ -122,7 +122,7 @@ func TestAPipelineBeginsWhenAReplicaHasCaughtUp(t *testing.T) {
 	assert.Equal(t, raft.ErrPipelineReplicationNotSupported, err)
 	assert.True(t, p.behind("a", 1000))
 	p.stored("a", 1, 1000-mostAppended, time.Time{})
-	p.heard("a", time.Time{}) // a heartbeat
+	p.answered("a", time.Time{}) // a heartbeat
 	assert.False(t, p.behind("a", 1000))
 	assert.True(t, p.behind("b", 1000))
 }
@@ -152,7 +152,7 @@ func TestWhoKeepsUp(t *testing.T) {
 	p.tick(17, now, time.Second)
 	now = now.Add(time.Second)
 	assert.True(t, keeps(), "it may be on its way")
-	p.heard("a", now)
+	p.answered("a", now)
 	now = now.Add(time.Millisecond)
 	assert.False(t, keeps(), "its disk hangs, and it answers")
 	p.tick(18, now, time.Second)
@@ -184,8 +184,8 @@ func TestAFailedTransferIsOverWhenLeadershipEnds(t *testing.T) {
 func TestPeersForgetReplicasThatWereRemoved(t *testing.T) {
 	var p peers
 	stays := ReplicaID{"a", 1}
-	p.heard(raft.ServerID(stays.String()), time.Now())
-	p.heard("b/0000000000000002", time.Now())
+	p.answered(raft.ServerID(stays.String()), time.Now())
+	p.answered("b/0000000000000002", time.Now())
 	p.prune([]Server{{ID: stays}})
 	assert.Len(t, p.of, 1)
 	assert.True(t, p.answeredWithin(raft.ServerID(stays.String()), time.Hour))

@@ -66,7 +66,7 @@ func TestALaterLeaderUsesNoOlderPolicies(t *testing.T) {
 	allowed, err := check(p)
 	require.NoError(t, err)
 	require.True(t, allowed)
-	tr.agree()
+	tr.alike()
 	for _, n := range tr.nodes {
 		assert.Equal(t, "2", string(n.group.Note().Data))
 	}
@@ -112,16 +112,16 @@ func TestPoliciesAreNotedBeforeTheyAreUsed(t *testing.T) {
 	assert.Nil(t, f.Apply(&raft.Log{Index: 1, Term: 5, Data: note[0].entry}))
 	assert.Equal(t, &Note{4, []byte("7")}, f.note.Load())
 	assert.False(t, p.endQuietly(), "it is in flight")
-	p.landed(note[0], nil)
+	p.applied(note[0], nil)
 	calls := p.take(nil)
 	require.Len(t, calls, 1)
 	assert.Equal(t, entryBatch, calls[0].kind)
-	p.landed(calls[0], nil)
+	p.applied(calls[0], nil)
 	p.beat()
 	again := p.take(nil)
 	require.Len(t, again, 1)
 	assert.Equal(t, entryBatch, again[0].kind)
-	p.landed(again[0], nil)
+	p.applied(again[0], nil)
 	assert.True(t, p.endQuietly())
 }
 

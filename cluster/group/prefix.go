@@ -11,7 +11,7 @@ import (
 // Raft finds no entry before the first of its log, even if a snapshot ends there. A leader that has
 // sent a snapshot and does not hear that the entries after it are stored sends them again, and a
 // follower whose log begins there would refuse them, whatever it is sent next: another snapshot,
-// and so on for ever. What a snapshot covers is agreed on, so the entries after it fit: prefixed
+// and so on for ever. What a snapshot covers is committed, so the entries after it fit: prefixed
 // tells raft that they begin the log.
 type prefixed struct {
 	transport

@@ -29,8 +29,8 @@ func (f cutFSM) Snapshot() (raft.FSMSnapshot, error) {
 }
 
 // Recover makes a replica that is not open the only member of its group, when a majority of the
-// others is lost for ever. It keeps all entries that it has, also those that were not agreed on.
-// What the lost members had agreed on without this one is lost.
+// others is lost for ever. It keeps all entries that it has, also those that were not committed.
+// What the lost members had committed without this one is lost.
 func Recover(o Options) (r Recovered, err error) {
 	g := &Group{options: o, log: o.Log.With("group", o.Number), time: newTimeline(o.Clock)}
 	config := g.config(nil)

@@ -21,9 +21,9 @@ const maxBatch = 256 << 10
 // smallBatch is the least memory that an entry is made with, in bytes.
 const smallBatch = 256
 
-// ErrUnknown is the outcome of Wait other than nil: what the call has changed may be agreed on or
+// ErrUnknown is the outcome of Wait other than nil: what the call has changed may be committed or
 // not. Whether it has changed anything is known to who has run it.
-var ErrUnknown = errors.New("leadership ended before the change was agreed on: its outcome is unknown")
+var ErrUnknown = errors.New("leadership ended before the change was committed: its outcome is unknown")
 
 // Partition is a replica while it leads: what calls run on. It is a new one with each leadership.
 type Partition struct {
@@ -32,7 +32,7 @@ type Partition struct {
 	Clock *clock.Clock
 	term  uint64
 	ended chan struct{}
-	most  time.Duration // for how long a call waits until it is agreed on; 0: for ever
+	most  time.Duration // for how long a call waits until it is committed; 0: for ever
 	begun uint64        // index of the entry that begins the leadership
 	used  policiesUsed
 }
@@ -45,34 +45,34 @@ func (p *Partition) Ended() <-chan struct{} { return p.ended }
 
 // Replica is one life of a group's state on this node: an engine, and the journal that the engine
 // writes while this replica leads. It is replaced when its engine has decided what the group has
-// not agreed on.
+// not committed.
 //
-//	Append -> next -> (full: queue) -> proposed -> agreed on -> Wait returns
+//	Append -> next -> (full: queue) -> proposed -> committed -> Wait returns
 //
-// Records are numbered from 1. Everything up to agreed is in the log.
+// Records are numbered from 1. Everything up to committed is in the log.
 type Replica struct {
 	Engine *engine.Engine
 	id     uint64 // the incarnation: a random number
 
 	leading atomic.Pointer[Partition] // nil: calls are not served here
 
-	mu       sync.Mutex
-	appended uint64   // number of the last record
-	agreed   uint64   // number of the last record that is agreed on
-	flying   int      // batches with records that are proposed and not agreed on
-	queue    []*batch // full ones
-	next     *batch   // takes records; a call that waits now waits for this one
-	wanted   bool     // somebody waits for next
-	usual    int      // size of the last batch that was not full: the next is about as large
-	spoiled  error    // why this replica is to be replaced; nil: it is not
-	progress sync.Cond
-	digest   digesting
+	mu        sync.Mutex
+	appended  uint64   // number of the last record
+	committed uint64   // number of the last record that is committed
+	inFlight  int      // batches with records that are proposed and not committed
+	queue     []*batch // full ones
+	next      *batch   // takes records; a call that waits now waits for this one
+	wanted    bool     // somebody waits for next
+	usual     int      // size of the last batch that was not full: the next is about as large
+	failure   error    // why this replica is to be replaced; nil: it is not
+	progress  sync.Cond
+	digest    digesting
 
-	work chan struct{} // capacity 1: there is something to propose
-	ruin chan struct{} // capacity 1: spoiled has been set
+	work   chan struct{} // capacity 1: there is something to propose
+	failed chan struct{} // capacity 1: failure has been set
 }
 
-// batch is an entry that is being made, and those who wait until it is agreed on.
+// batch is an entry that is being made, and those who wait until it is committed.
 type batch struct {
 	kind  entryKind
 	at    int64  // its time, Unix ms; 0: that at which it is proposed
@@ -90,7 +90,7 @@ const origin engine.Position = 1
 
 func newReplica(o engine.Options) *Replica {
 	r := &Replica{
-		id: rand.Uint64(), work: make(chan struct{}, 1), ruin: make(chan struct{}, 1),
+		id: rand.Uint64(), work: make(chan struct{}, 1), failed: make(chan struct{}, 1),
 	}
 	r.progress.L = &r.mu
 	r.next = r.newBatch()
@@ -119,9 +119,9 @@ func (r *Replica) Append(now int64, effects []byte) engine.Position {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.appended++
-	if r.spoiled != nil || r.leading.Load() == nil {
+	if r.failure != nil || r.leading.Load() == nil {
 		if !broken.NoRebuild {
-			r.spoil(errors.New("a call has changed something after the end of leadership"))
+			r.fail(errors.New("a call has changed something after the end of leadership"))
 		}
 		return engine.Position(r.appended) + origin
 	}
@@ -144,7 +144,7 @@ func (r *Replica) Append(now int64, effects []byte) engine.Position {
 	return engine.Position(r.appended) + origin
 }
 
-// Wait implements engine.Journal: it returns when all records up to now are agreed on, and it is
+// Wait implements engine.Journal: it returns when all records up to now are committed, and it is
 // certain that no other replica had begun to lead when it was called. So it is for calls that have
 // read or denied as well, and it does not matter what they have seen.
 func (r *Replica) Wait(engine.Position) error { return r.ask(r.leading.Load()).wait() }
@@ -192,29 +192,29 @@ func (p *Partition) Wait(engine.Position) error { return p.ask(p).wait() }
 func (r *Replica) ask(p *Partition) outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p == nil || r.spoiled != nil || r.leading.Load() != p {
-		return outcome{failed, 0}
+	if p == nil || r.failure != nil || r.leading.Load() != p {
+		return outcome{unknown, 0}
 	}
 	if broken.Denials && r.quietLocked() {
-		return outcome{agreed, 0}
+		return outcome{committed, 0}
 	}
 	r.wanted = true
 	r.signal()
 	if broken.Early {
-		return outcome{agreed, 0}
+		return outcome{committed, 0}
 	}
 	return outcome{r.next, p.most}
 }
 
-// agreed is what nobody has to wait for, in broken builds.
-var agreed = func() *batch {
+// committed is what nobody has to wait for, in broken builds.
+var committed = func() *batch {
 	b := &batch{done: make(chan struct{})}
 	close(b.done)
 	return b
 }()
 
-// failed is what those wait for who come after the end of leadership.
-var failed = func() *batch {
+// unknown is what those wait for who come after the end of leadership.
+var unknown = func() *batch {
 	b := &batch{done: make(chan struct{}), err: ErrUnknown}
 	close(b.done)
 	return b
@@ -250,7 +250,7 @@ func (r *Replica) take(list []*batch) []*batch {
 // takeNext takes the next batch to propose, nil if there is none, and completes its header.
 func (r *Replica) takeNext() *batch {
 	p := r.leading.Load()
-	if r.spoiled != nil || p == nil {
+	if r.failure != nil || p == nil {
 		return nil
 	}
 	if len(r.queue) == 0 && !r.wanted {
@@ -267,7 +267,7 @@ func (r *Replica) takeNext() *batch {
 		r.next, r.wanted = r.newBatch(), false
 	}
 	if !b.empty() {
-		r.flying++
+		r.inFlight++
 	}
 	if b.part != nil {
 		b.entry = append(make([]byte, headerSize, headerSize+len(b.part)), b.part...)
@@ -280,27 +280,27 @@ func (r *Replica) takeNext() *batch {
 	return b
 }
 
-// landed is called when a batch that was taken is agreed on, or has failed.
-func (r *Replica) landed(b *batch, err error) {
+// applied is called when a batch that was taken is committed, or has failed.
+func (r *Replica) applied(b *batch, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		// while it still counts as on its way: the engine has what may never be agreed on
+		// while it still counts as on its way: the engine has what may never be committed
 		r.endLocked(err)
 		err = ErrUnknown
 	}
 	if !b.empty() {
-		r.flying--
+		r.inFlight--
 	}
 	b.err, b.entry = err, nil
 	close(b.done)
 }
 
-// sawOwn is called with the number of the last record of each own entry that is agreed on.
-func (r *Replica) sawOwn(last uint64) {
+// committedOwn is called with the number of the last record of each own entry that is committed.
+func (r *Replica) committedOwn(last uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.agreed = max(r.agreed, last)
+	r.committed = max(r.committed, last)
 	r.progress.Broadcast()
 }
 
@@ -308,17 +308,17 @@ func (r *Replica) sawOwn(last uint64) {
 func (r *Replica) lead(p *Partition) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.spoiled != nil {
+	if r.failure != nil {
 		return false
 	}
 	if before := r.leading.Swap(p); before != nil {
-		close(before.ended) // the same leadership was claimed twice
+		close(before.ended) // the same leadership has begun twice
 	}
 	return true
 }
 
 // end ends leadership. If anything was on its way, the engine is ahead of the log, perhaps for
-// good: then the replica is spoiled.
+// good: then the replica has failed.
 func (r *Replica) end(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -332,14 +332,14 @@ func (r *Replica) endLocked(why error) {
 	}
 	close(p.ended)
 	if !r.quietLocked() && !broken.NoRebuild {
-		r.spoil(why)
+		r.fail(why)
 		return
 	}
 	r.failWaiting()
 }
 
 // quietLocked reports whether nothing is on its way.
-func (r *Replica) quietLocked() bool { return r.flying == 0 && len(r.queue) == 0 && r.next.empty() }
+func (r *Replica) quietLocked() bool { return r.inFlight == 0 && len(r.queue) == 0 && r.next.empty() }
 
 // failWaiting ends the waiting for what is not proposed yet.
 func (r *Replica) failWaiting() {
@@ -350,35 +350,35 @@ func (r *Replica) failWaiting() {
 	r.queue, r.next, r.wanted = nil, r.newBatch(), false
 }
 
-// spoil marks the replica as one to be replaced. r.mu is held.
-func (r *Replica) spoil(why error) {
-	if r.spoiled != nil {
+// fail marks the replica as one to be replaced. r.mu is held.
+func (r *Replica) fail(why error) {
+	if r.failure != nil {
 		return
 	}
-	r.spoiled = cmp.Or(why, errors.New("closed"))
+	r.failure = cmp.Or(why, errors.New("closed"))
 	if p := r.leading.Swap(nil); p != nil {
 		close(p.ended)
 	}
 	r.failWaiting()
 	r.progress.Broadcast()
 	select {
-	case r.ruin <- struct{}{}:
+	case r.failed <- struct{}{}:
 	default:
 	}
 }
 
-// discard is spoil for a replica that is replaced anyway.
+// discard is fail for a replica that is replaced anyway.
 func (r *Replica) discard(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.spoil(why)
+	r.fail(why)
 }
 
-// why returns why the replica is spoiled, nil if it is not.
+// why returns why the replica has failed, nil if it has not.
 func (r *Replica) why() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.spoiled
+	return r.failure
 }
 
 // endQuietly ends leadership if nothing is on its way, and reports whether it has.
@@ -402,20 +402,20 @@ func (r *Replica) beat() {
 	r.signal()
 }
 
-// cut returns the number of the last record. It is called under all locks of the engine.
-func (r *Replica) cut() uint64 {
+// lastAppended returns the number of the last record. It is called under all locks of the engine.
+func (r *Replica) lastAppended() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.appended
 }
 
-// awaitAgreed returns when all records up to a number are agreed on, or an error if that may never
-// be.
-func (r *Replica) awaitAgreed(number uint64) error {
+// awaitCommitted returns when all records up to a number are committed, or an error if that may
+// never be.
+func (r *Replica) awaitCommitted(number uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for r.agreed < number && r.spoiled == nil {
+	for r.committed < number && r.failure == nil {
 		r.progress.Wait()
 	}
-	return r.spoiled
+	return r.failure
 }

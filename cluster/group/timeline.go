@@ -39,8 +39,8 @@ func newTimeline(source clock.Source) *timeline {
 
 // saw is called with the index and the time of each entry, Unix ms, and with index 0 for the latest
 // time in a snapshot. live reports that the entry is not just one of before the start of this
-// process. An entry without a time, as a claim is, says nothing: in a new cluster all others would
-// take the time to be 0, and tell so to the first leader.
+// process. An entry without a time, as a barrier is, says nothing: in a new cluster all others
+// would take the time to be 0, and tell so to the first leader.
 func (t *timeline) saw(index uint64, ms int64, live bool) {
 	if ms == 0 {
 		return
@@ -54,7 +54,7 @@ func (t *timeline) saw(index uint64, ms int64, live bool) {
 }
 
 // arrive notes that entries are about to be stored here. They may be applied much later, as when
-// their leader ends before others know that they are agreed on.
+// their leader ends before others know that they are committed.
 func (t *timeline) arrive(first, last uint64) { t.arrivals.note(first, last, t.source.Elapsed()) }
 
 // arrivals are when the latest entries have arrived.

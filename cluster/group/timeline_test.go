@@ -102,7 +102,7 @@ func TestALeaderThatWasRestartedAsksTheOthers(t *testing.T) {
 	}
 }
 
-// The claim of a new leader has no time: a replica that has seen nothing else does not know it.
+// The barrier of a new leader has no time: a replica that has seen nothing else does not know it.
 func TestAnEntryWithoutATimeSaysNothing(t *testing.T) {
 	m := &machine{wall: noon, elapsed: 5 * time.Second}
 	follower, leader := newTimeline(m.source()), newTimeline(m.source())
@@ -179,7 +179,7 @@ func TestNoWindowIsShorterThanPromised(t *testing.T) {
 }
 
 // The entry of a leader that was deposed, and does not count, has a time of its own.
-func TestAVoidEntryDoesNotSayTheTime(t *testing.T) {
+func TestAFencedEntryDoesNotSayTheTime(t *testing.T) {
 	m := &machine{wall: noon, elapsed: time.Hour}
 	f := &fsm{time: newTimeline(m.source()), follows: func(uint64) bool { return true }, digested: func(Digest) {}}
 	f.replica.Store(newReplica(engine.Options{}))
@@ -189,7 +189,7 @@ func TestAVoidEntryDoesNotSayTheTime(t *testing.T) {
 		return f.Apply(&raft.Log{Index: index, Term: 3, Data: entry})
 	}
 	assert.Nil(t, apply(1, 3, noon))
-	assert.Equal(t, errVoid, apply(2, 2, noon+700))
+	assert.Equal(t, errFenced, apply(2, 2, noon+700))
 	assert.Equal(t, noon, f.time.latest())
 	assert.Equal(t, noon, f.latest)
 }
@@ -201,7 +201,7 @@ func TestWhatAnElectionTakesHasPassed(t *testing.T) {
 	tl := newTimeline(m.source())
 	tl.arrive(7, 8)
 	m.pass(time.Second)
-	tl.arrive(9, 9) // the claim
+	tl.arrive(9, 9) // the barrier
 	tl.saw(7, noon-5, true)
 	tl.saw(8, noon-2, true)
 	assert.Equal(t, noon-2+1000, tl.begin(nobody).Now())

@@ -85,7 +85,7 @@ func (tr *trio) stopsUntilUpgraded(n *node, says string) {
 	n.newer = 2
 	n.open(n.options(0))
 	tr.admitted()
-	tr.agree()
+	tr.alike()
 }
 
 func TestAnOlderReplicaStopsAtALaterEntry(t *testing.T) {

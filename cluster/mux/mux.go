@@ -209,9 +209,9 @@ func (p *Port) greet(c net.Conn) {
 // errUnknownSecret is why a connection is refused.
 var errUnknownSecret = errors.New("it does not know the secret of --cluster-secret-file")
 
-// sayInterval is the time between lines about connections that were refused: anybody can cause
+// warnInterval is the time between lines about connections that were refused: anybody can cause
 // them.
-const sayInterval = 10 * time.Second
+const warnInterval = 10 * time.Second
 
 // sayRefused logs that a connection from an address was refused.
 func (p *Port) sayRefused(what string, from net.Addr, err error) {
@@ -219,7 +219,7 @@ func (p *Port) sayRefused(what string, from net.Addr, err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &late) && late.Timeout() {
 		return // it has proved nothing, and tried nothing
 	}
-	if more, ok := p.refusals.Allow(time.Since(p.started).Milliseconds(), sayInterval); ok {
+	if more, ok := p.refusals.Allow(time.Since(p.started).Milliseconds(), warnInterval); ok {
 		p.options.Log.Warn("a connection to the port for other nodes was refused for its "+what, "from", from.String(),
 			"error", err, "others", more)
 	}
@@ -227,7 +227,7 @@ func (p *Port) sayRefused(what string, from net.Addr, err error) {
 
 // sayRefusedBy logs that the secrets or certificates of this node and another one do not match.
 func (p *Port) sayRefusedBy(address string, err error) {
-	if more, ok := p.refused.Allow(time.Since(p.started).Milliseconds(), sayInterval); ok {
+	if more, ok := p.refused.Allow(time.Since(p.started).Milliseconds(), warnInterval); ok {
 		p.options.Log.Warn("a node cannot be reached: secrets or certificates do not match", "node", address,
 			"error", err, "others", more)
 	}

@@ -35,7 +35,7 @@ const (
 	dials   = 'D'
 )
 
-// proof signs what both sides have said. answer is that of the side that accepts, and 0 before.
+// proof signs what both sides have sent. answer is that of the side that accepts, and 0 before.
 func (p *Port) proof(role byte, header, dialled, answered []byte, answer byte) []byte {
 	h := hmac.New(sha256.New, p.options.Secret)
 	h.Write([]byte{role, answer})

@@ -73,10 +73,10 @@ func (c *Cluster) WriteReplication(write func(name string, value any)) {
 		g := &c.Groups[i]
 		line := fmt.Sprintf("slots=%d-%d,role=%s,leader=%s", g.First, g.Last, g.Role, g.Leader)
 		if g.Role != None {
-			line += fmt.Sprintf(",term=%d,agreed=%d,log_end=%d,applied=%d,lag_entries=%d,lag_ms=%d,replicas=%d,"+
+			line += fmt.Sprintf(",term=%d,committed=%d,log_end=%d,applied=%d,lag_entries=%d,lag_ms=%d,replicas=%d,"+
 				"elections_called=%d,elections_won=%d,leader_changes=%d,handovers=%d,rebuilds=%d,snapshots=%d,"+
 				"failed_snapshots=%d,digests=%d,policies=%s",
-				g.Term, g.Agreed, g.LogEnd, g.Applied, g.LagEntries, g.Lag.Milliseconds(), len(g.Replicas),
+				g.Term, g.Committed, g.LogEnd, g.Applied, g.LagEntries, g.Lag.Milliseconds(), len(g.Replicas),
 				g.ElectionsCalled, g.ElectionsWon, g.LeaderChanges, g.HandOvers, g.Rebuilds, g.Snapshots,
 				g.FailedSnapshots, g.Digests, g.Policies)
 		}

@@ -78,7 +78,7 @@ type Group struct {
 	// What follows is of this node's replica.
 	Term       uint64
 	LogEnd     uint64        // index of the last entry of the log
-	Agreed     uint64        // of the last one that is known to be agreed on
+	Committed  uint64        // of the last one that is known to be committed
 	Applied    uint64        // of the last one that is applied
 	LagEntries uint64        // of the leader's log that are not applied here
 	Lag        time.Duration // for how long the oldest of them is missing, or no leader is heard

@@ -22,7 +22,7 @@ func example() *Cluster {
 		Groups: []Group{
 			{
 				Number: 0, First: 0, Last: 8191, Leader: "a", Role: Leader, Replicas: []string{"a", "b"}, Term: 3,
-				LogEnd: 12, Agreed: 11, Applied: 10, LagEntries: 2, Lag: 5 * time.Millisecond,
+				LogEnd: 12, Committed: 11, Applied: 10, LagEntries: 2, Lag: 5 * time.Millisecond,
 				Policies: "ab12", Counts: Counts{
 					ElectionsCalled: 1, ElectionsWon: 1, LeaderChanges: 2, HandOvers: 3, Rebuilds: 4, Snapshots: 5,
 					FailedSnapshots: 6, Digests: 7,
@@ -87,11 +87,11 @@ node1:name=b,address=b:6379,up=0,leaving=1,heard_ms=-1,leads=0,replicas=0,clock_
 	c.WriteReplication(write)
 	assert.Equal(t, `lag_entries:3
 lag_ms:1000
-group0:slots=0-8191,role=leader,leader=a,term=3,agreed=11,log_end=12,applied=10,lag_entries=2,lag_ms=5,replicas=2,`+
+group0:slots=0-8191,role=leader,leader=a,term=3,committed=11,log_end=12,applied=10,lag_entries=2,lag_ms=5,replicas=2,`+
 		`elections_called=1,elections_won=1,leader_changes=2,handovers=3,rebuilds=4,snapshots=5,failed_snapshots=6,digests=7,`+
 		`policies=ab12,`+
 		`holding_calls=1,held_calls=7,refused_calls=11,uncertain_replies=8,tryagain_replies=9
-group1:slots=8192-16383,role=follower,leader=,term=0,agreed=0,log_end=0,applied=0,lag_entries=1,lag_ms=1000,replicas=0,`+
+group1:slots=8192-16383,role=follower,leader=,term=0,committed=0,log_end=0,applied=0,lag_entries=1,lag_ms=1000,replicas=0,`+
 		`elections_called=10,elections_won=0,leader_changes=0,handovers=0,rebuilds=0,snapshots=0,failed_snapshots=0,digests=0,`+
 		`policies=,`+
 		`holding_calls=0,held_calls=0,refused_calls=0,uncertain_replies=1,tryagain_replies=0

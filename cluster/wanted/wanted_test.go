@@ -38,7 +38,7 @@ func TestCallsAreWantedWhileTheirSenderIsHeard(t *testing.T) {
 	a, b := pair()
 	epoch := a.Epoch("b.c")
 	wanted := b.Wanted(epoch)
-	assert.False(t, wanted(b.now(0)), "nothing was said yet")
+	assert.False(t, wanted(b.now(0)), "nothing was received yet")
 	tell(b, a, 100*time.Millisecond, 150*time.Millisecond)
 	tell(a, b, 160*time.Millisecond, 200*time.Millisecond)
 	assert.True(t, wanted(b.now(100*time.Millisecond+length-1)))

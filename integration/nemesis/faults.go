@@ -188,7 +188,7 @@ func (f *fleet) cut(n *node, out, in bool) {
 	}
 }
 
-// isolate cuts off a leader under calls that it decides and that are never agreed on. Then it leads
+// isolate cuts off a leader under calls that it decides and that are never committed. Then it leads
 // again, as it calls the first election after the others were killed, and then another one does: no
 // key may tell of those calls under the one and not under the other.
 func (f *fleet) isolate() {

@@ -292,7 +292,7 @@ function showCluster(c) {
       cell(row, "version", n.version, n.version === view.version ? "zero" : "warn");
     });
   keyed($("groups").tBodies[0], c.groups, (g) => String(g.number),
-    (g) => makeRow(`${g.number}`, [["leader", "text"], ["followers", "text"], ["role", "text"], ["lag"], ["entries"], ["agreed"], ["term"]]),
+    (g) => makeRow(`${g.number}`, [["leader", "text"], ["followers", "text"], ["role", "text"], ["lag"], ["entries"], ["committed"], ["term"]]),
     (row, g) => {
       const here = g.role !== "none";
       row.dataset.leader = g.leader;
@@ -302,7 +302,7 @@ function showCluster(c) {
       cell(row, "role", here ? g.role : "–", g.role === "broken" ? "bad" : g.role === "candidate" ? "warn" : g.role === "leader" ? "leads" : "zero");
       cell(row, "lag", here ? text.duration(g.lag) : "–", g.lag > 1000 ? "warn" : "zero");
       cell(row, "entries", here ? text.count(g.lagEntries) : "–", quiet(g.lagEntries));
-      cell(row, "agreed", here ? text.count(g.agreed) : "–", "zero");
+      cell(row, "committed", here ? text.count(g.committed) : "–", "zero");
       cell(row, "term", here ? text.count(g.term) : "–", "zero");
     });
   $("cluster-omitted").hidden = c.omitted === 0;
