@@ -133,13 +133,14 @@ func TestCounterOnKeys(t *testing.T) {
 		_, err = c.tx.Refund(k, 1, []byte("id"))
 		assert.Equal(t, ErrNoIDs, err)
 		content, _ := c.tx.Content(k)
+		v := decoded(t, content)
 		require.NoError(
 			t,
 			c.tx.Restore(
 				k,
 				&object.Restored{
-					Type:     content.Type,
-					Numbers:  content.Numbers,
+					Type:     object.Type(v.Kind),
+					Numbers:  v.Numbers,
 					ExpireAt: epoch + 2000,
 					Idle:     -1,
 					Uses:     -1,

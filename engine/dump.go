@@ -13,7 +13,6 @@ func (tx *Tx) Content(k Key) (c object.Content, ok bool) {
 	if o == nil {
 		return c, false
 	}
-	c.Type = o.Kind()
 	o.Content(&c)
 	return c, true
 }

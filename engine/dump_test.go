@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,24 +10,32 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/eviction"
 	"rlserver/engine/object"
+	"rlserver/internal/rdb"
 	"rlserver/zset"
 )
+
+// decoded returns the value that DUMP writes.
+func decoded(t testing.TB, c object.Content) rdb.Value {
+	v, err := rdb.Decode(rdb.AppendFooter(c.Append(nil)), math.MaxInt64)
+	require.NoError(t, err)
+	return v
+}
 
 // Restore stores the content, and the content of a key does not change when the key does.
 func TestRestoreStoresContent(t *testing.T) {
 	log := new(recorder)
 	c := newCaller(t, Options{Journal: log})
-	var z zset.View
+	var z object.Content
 	c.with("z", func(k Key) {
 		c.tx.ZAdd(k, 0, []zset.Member{{Member: []byte("a"), Score: 1}, {Member: []byte("b"), Score: 2}})
 		content, ok := c.tx.Content(k)
 		require.True(t, ok)
-		z = content.ZSet
+		require.True(t, content.Lasting)
+		z = content
 		c.tx.ZAdd(k, 0, []zset.Member{{Member: []byte("a"), Score: 9}, {Member: []byte("c"), Score: 0}})
 	})
-	assert.Equal(t, 2, z.Len())
-	score, _ := z.Score([]byte("a"))
-	assert.Equal(t, 1.0, score)
+	want := []rdb.Member{{Name: []byte("a"), Score: 1}, {Name: []byte("b"), Score: 2}}
+	assert.Equal(t, want, decoded(t, z).Members)
 
 	log.calls = nil
 	c.with("z", func(k Key) {
@@ -44,8 +53,9 @@ func TestRestoreStoresContent(t *testing.T) {
 			),
 		)
 		content, _ := c.tx.Content(k)
-		assert.Equal(t, object.TypeToken, content.Type)
-		assert.Equal(t, int64(3), content.Numbers[0])
+		v := decoded(t, content)
+		assert.EqualValues(t, object.TypeToken, v.Kind)
+		assert.Equal(t, int64(3), v.Numbers[0])
 	})
 	kinds := make([]effect.Kind, 0, 2)
 	for _, f := range log.effects() {

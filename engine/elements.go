@@ -31,7 +31,7 @@ func (tx *Tx) Insert(k Key, t object.Type, at int, elements ...[]byte) (o object
 		f.Value = effect.AppendElement(f.Value, e)
 		if f.Hi++; len(f.Value) >= insertStep || i == len(elements)-1 {
 			o = tx.apply(o, &f)
-			if f.Value = f.Value[:0]; t == object.TypeList {
+			if f.Value = f.Value[:0]; t.Ranked() {
 				f.Lo = f.Hi
 			} else {
 				f.Hi = f.Lo

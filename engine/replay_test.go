@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -17,6 +19,7 @@ import (
 	"rlserver/engine/rule"
 	"rlserver/engine/script"
 	"rlserver/internal/bitmap"
+	"rlserver/internal/rdb"
 	"rlserver/zset"
 )
 
@@ -246,18 +249,14 @@ var walkCalls = map[string]func(w *walk) string{
 	"Content": func(w *walk) string {
 		return w.read(w.any(1), func(k []Key) []any {
 			c, ok := w.tx.Content(k[0])
-			list := []any{ok, c.Type, string(c.Text), c.Numbers}
-			for field, value := range c.Hash.All() {
-				list = append(list, field, value)
+			if !ok {
+				return nil
 			}
-			for member, score := range c.ZSet.Members().All() {
-				list = append(list, string(member), score)
+			v, err := rdb.Decode(rdb.AppendFooter(c.Append(nil)), math.MaxInt64)
+			if v.Kind == rdb.Set {
+				slices.SortFunc(v.Elements, bytes.Compare)
 			}
-			for e := range c.List.Range(0, c.List.Len()) {
-				list = append(list, string(e))
-			}
-			list = append(list, slices.Sorted(c.Set.All()))
-			return list
+			return []any{v, err}
 		})
 	},
 	"Restore": func(w *walk) string {

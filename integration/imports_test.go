@@ -327,7 +327,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours: []string{
 			"rlserver/engine/effect", "rlserver/engine/eviction", "rlserver/engine/limit",
 			"rlserver/internal/bitmap", "rlserver/internal/dict", "rlserver/internal/grammar",
-			"rlserver/internal/largecopy", "rlserver/internal/list", "rlserver/zset",
+			"rlserver/internal/largecopy", "rlserver/internal/list", "rlserver/internal/rdb", "rlserver/zset",
 		},
 	},
 	"rlserver/internal/largecopy": {},

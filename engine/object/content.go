@@ -2,19 +2,20 @@ package object
 
 import (
 	"rlserver/engine/effect"
-	"rlserver/internal/list"
+	"rlserver/internal/rdb"
 	"rlserver/zset"
 )
 
-// Content is the value of a key, for DUMP.
+// Content is the value of a key, for DUMP. Append appends it in the format of package rdb: before
+// the key changes and the Tx ends or, if it is Lasting, at any time, in one goroutine.
 type Content struct {
-	Type    Type
-	Text    []byte    // of a string: stays valid
-	Hash    HashView  // valid until the key's next change or the Tx's end
-	Set     SetView   // as Hash
-	List    list.View // stays valid, for one goroutine
-	ZSet    zset.View // stays valid, for one goroutine
-	Numbers [4]int64  // of a limiter without a log
+	Append  func(b []byte) []byte
+	Lasting bool
+}
+
+// numbersContent sets the content of a State.
+func numbersContent(c *Content, t Type, n [4]int64) {
+	c.Append, c.Lasting = func(b []byte) []byte { return rdb.AppendLimiter(b, rdb.Kind(t), n) }, true
 }
 
 // Restored is the value that RESTORE stores under a key.
@@ -38,10 +39,13 @@ func (r *Restored) Valid() bool {
 	switch r.Type {
 	case TypeString:
 		return true
-	case TypeHash, TypeList, TypeSet:
+	case TypeHash:
 		return len(r.Elements) > 0
 	case TypeZSet:
 		return len(r.Members) > 0
+	}
+	if inserted[r.Type] != nil {
+		return len(r.Elements) > 0
 	}
 	f := effect.Effect{}
 	at, known := PutNumbers(&f, r.Type, r.Numbers)

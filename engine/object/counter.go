@@ -45,7 +45,7 @@ func (o *Counter) Weight() int64 { return int64(unsafe.Sizeof(*o)) }
 
 func (o *Counter) save(b *Batch, f effect.Effect) (whole bool) { return b.putState(f, o) }
 
-func (o *Counter) Content(c *Content) { c.Numbers = o.Numbers() }
+func (o *Counter) Content(c *Content) { numbersContent(c, TypeCounter, o.Numbers()) }
 
 func (o *Counter) digest(d *Digest) { d.state(o) }
 

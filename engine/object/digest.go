@@ -14,15 +14,6 @@ import (
 // in which their parts were added. For the types that Redis has it equals the digest of Redis.
 type Digest [sha1.Size]byte
 
-// Redis' numbers of its types. Other types are identified by their names.
-const (
-	digestString = 0
-	digestList   = 1
-	digestSet    = 2
-	digestZSet   = 3
-	digestHash   = 4
-)
-
 // Add adds data so that the order of calls makes no difference.
 func (d *Digest) Add(data []byte) {
 	for i, b := range sha1.Sum(data) {

@@ -27,7 +27,7 @@ func Fits(f *effect.Effect, o Object) bool {
 	case effect.Add:
 		return MissingOr[*ZSet](o) && !math.IsNaN(f.Score)
 	case effect.Remove:
-		return is[*ZSet](o) || is[*Set](o)
+		return hasMembers(o)
 	case effect.RemoveSpan:
 		return 0 <= f.Lo && f.Lo < f.Hi && f.Hi <= ranks(o)
 	case effect.Insert:
@@ -40,17 +40,6 @@ func Fits(f *effect.Effect, o Object) bool {
 	}
 	ok, _ := fitsState(f, o)
 	return ok
-}
-
-// ranks returns how many elements with a rank an object has.
-func ranks(o Object) int {
-	switch o := o.(type) {
-	case *ZSet:
-		return o.Set.Len()
-	case *List:
-		return o.Elements.Len()
-	}
-	return 0
 }
 
 func fitsInsert(f *effect.Effect, o Object) bool {

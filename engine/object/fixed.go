@@ -43,7 +43,7 @@ func (o *Fixed) Weight() int64 { return int64(unsafe.Sizeof(*o)) }
 
 func (o *Fixed) save(b *Batch, f effect.Effect) (whole bool) { return b.putState(f, o) }
 
-func (o *Fixed) Content(c *Content) { c.Numbers = o.Numbers() }
+func (o *Fixed) Content(c *Content) { numbersContent(c, TypeFixed, o.Numbers()) }
 
 func (o *Fixed) digest(d *Digest) { d.state(o) }
 

@@ -8,6 +8,7 @@ import (
 
 	"rlserver/engine/effect"
 	"rlserver/internal/dict"
+	"rlserver/internal/rdb"
 )
 
 // Hash is a hash.
@@ -32,7 +33,15 @@ func HashIn(o Object) HashView {
 	return HashView{}
 }
 
-func (o *Hash) Content(c *Content) { c.Hash = HashIn(o) }
+func (o *Hash) Content(c *Content) {
+	c.Append = func(b []byte) []byte {
+		b = rdb.AppendHash(b, o.Fields.Len())
+		for field, value := range o.Fields.All() {
+			b = rdb.AppendText(rdb.AppendText(b, field), value)
+		}
+		return b
+	}
+}
 
 func (o *Hash) digest(d *Digest) {
 	d.MixNumber(digestHash)

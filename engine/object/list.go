@@ -6,6 +6,7 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/internal/dict"
 	"rlserver/internal/list"
+	"rlserver/internal/rdb"
 )
 
 // List is a list.
@@ -49,7 +50,16 @@ func (o *List) Weight() int64 { return int64(unsafe.Sizeof(*o)) + int64(o.Elemen
 // Encoding returns that of all lists in Redis 7.0.
 func (*List) Encoding(Packing) string { return "quicklist" }
 
-func (o *List) Content(c *Content) { c.List = list.ViewOf(o.Elements.Clone()) }
+func (o *List) Content(c *Content) {
+	v := list.ViewOf(o.Elements.Clone())
+	c.Append, c.Lasting = func(b []byte) []byte {
+		b = rdb.AppendList(b, v.Len())
+		for e := range v.Range(0, v.Len()) {
+			b = rdb.AppendText(b, e)
+		}
+		return b
+	}, true
+}
 
 func (o *List) digest(d *Digest) {
 	d.MixNumber(digestList)

@@ -23,7 +23,7 @@ type Object interface {
 	// collection is postponed, to be saved in parts: whole is then false.
 	save(b *Batch, f effect.Effect) (whole bool)
 
-	Content(c *Content)        // sets the value that DUMP writes
+	Content(c *Content)        // sets how DUMP writes the value
 	digest(d *Digest)          // adds the value
 	Encoding(p Packing) string // for OBJECT ENCODING
 

@@ -8,6 +8,7 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/internal/dict"
 	"rlserver/internal/grammar"
+	"rlserver/internal/rdb"
 )
 
 // Set is a set. Its members are the fields of a hash without values.
@@ -57,7 +58,15 @@ func (o *Set) Encoding(p Packing) string {
 	return "hashtable"
 }
 
-func (o *Set) Content(c *Content) { c.Set = o.View() }
+func (o *Set) Content(c *Content) {
+	c.Append = func(b []byte) []byte {
+		b = rdb.AppendSet(b, o.members.Len())
+		for member := range o.members.All() {
+			b = rdb.AppendText(b, member)
+		}
+		return b
+	}
+}
 
 func (o *Set) digest(d *Digest) {
 	d.MixNumber(digestSet)

@@ -8,6 +8,7 @@ import (
 
 	"rlserver/engine/effect"
 	"rlserver/internal/largecopy"
+	"rlserver/internal/rdb"
 )
 
 // MaxString is the longest string that APPEND and SETRANGE can build, in bytes.
@@ -62,7 +63,10 @@ func (o *String) Splice(at int, value []byte) {
 	copy(o.Value[at:], value)
 }
 
-func (o *String) Content(c *Content) { c.Text = o.Share() }
+func (o *String) Content(c *Content) {
+	text := o.Share()
+	c.Append, c.Lasting = func(b []byte) []byte { return rdb.AppendString(b, text) }, true
+}
 
 func (o *String) digest(d *Digest) {
 	d.MixNumber(digestString)

@@ -71,7 +71,7 @@ func (o *Token) Weight() int64 { return int64(unsafe.Sizeof(*o)) }
 
 func (o *Token) save(b *Batch, f effect.Effect) (whole bool) { return b.putState(f, o) }
 
-func (o *Token) Content(c *Content) { c.Numbers = o.Numbers() }
+func (o *Token) Content(c *Content) { numbersContent(c, TypeToken, o.Numbers()) }
 
 func (o *Token) digest(d *Digest) { d.state(o) }
 

@@ -17,6 +17,18 @@ const (
 	TypeSet    Type = "set"
 )
 
+// Redis' numbers of its types, for digests. Other types are identified by their names.
+const (
+	digestString = 0
+	digestList   = 1
+	digestSet    = 2
+	digestZSet   = 3
+	digestHash   = 4
+)
+
+// Ranked reports whether the elements of a type are in the order of effect.Insert.
+func (t Type) Ranked() bool { return t == TypeList }
+
 func (t Type) String() string { return string(t) }
 
 // Types are all types of values.
@@ -72,3 +84,17 @@ func Change(o Object, f *effect.Effect) (left int) {
 	}
 	panic("object: " + f.Kind.String() + " of a type that is no collection")
 }
+
+// ranks returns how many elements with a rank an object has.
+func ranks(o Object) int {
+	switch o := o.(type) {
+	case *ZSet:
+		return o.Set.Len()
+	case *List:
+		return o.Elements.Len()
+	}
+	return 0
+}
+
+// hasMembers reports whether an object has members that effect.Remove removes.
+func hasMembers(o Object) bool { return is[*ZSet](o) || is[*Set](o) }

@@ -5,6 +5,7 @@ import (
 
 	"rlserver/engine/effect"
 	"rlserver/internal/dict"
+	"rlserver/internal/rdb"
 	"rlserver/zset"
 )
 
@@ -38,7 +39,16 @@ func ZSetIn(o Object) zset.View {
 	return zset.View{}
 }
 
-func (o *ZSet) Content(c *Content) { c.ZSet = zset.ViewOf(o.Set.Clone()) }
+func (o *ZSet) Content(c *Content) {
+	v := zset.ViewOf(o.Set.Clone())
+	c.Append, c.Lasting = func(b []byte) []byte {
+		b = rdb.AppendSortedSet(b, v.Len())
+		for member, score := range v.Members().All() {
+			b = rdb.AppendMember(b, member, score)
+		}
+		return b
+	}, true
+}
 
 func (o *ZSet) change(f *effect.Effect) (left int) {
 	switch f.Kind {

@@ -161,60 +161,6 @@ func (d *decoder) byte() byte {
 	return 0
 }
 
-func (d *decoder) value(kind byte) (v Value) {
-	switch kind {
-	case typeString:
-		return Value{Kind: String, Text: d.text()}
-	case typeList:
-		return d.elements(List, d.length())
-	case typeSet:
-		return d.elements(Set, d.length())
-	case typeHash:
-		return d.hash(d.length())
-	case typeZSet, typeZSet2:
-		return d.sortedSet(d.length(), kind == typeZSet2)
-	case typeZiplists, typeListpacks:
-		return d.runs(d.length(), kind == typeListpacks)
-	case typeSetInts:
-		return d.packed(Set, (*packed).integers)
-	case typeSetListpack:
-		return d.packed(Set, (*packed).listpack)
-	case typeListZiplist:
-		return d.packed(List, (*packed).ziplist)
-	case typeHashZipmap:
-		return d.packed(Hash, (*packed).zipmap)
-	case typeHashZiplist:
-		return d.packed(Hash, (*packed).ziplist)
-	case typeHashListpack:
-		return d.packed(Hash, (*packed).listpack)
-	case typeZSetZiplist:
-		return d.packed(SortedSet, (*packed).ziplist)
-	case typeZSetListpack:
-		return d.packed(SortedSet, (*packed).listpack)
-	}
-	if i := int(kind) - typeLimiter; 0 <= i && i < len(limiters) {
-		return Value{Kind: Limiter, Type: limiters[i], Numbers: d.numbers()}
-	}
-	if name, known := foreign[kind]; known {
-		d.fail(name)
-	}
-	d.fail(ErrFormat)
-	return v
-}
-
-func (d *decoder) numbers() (list Numbers) {
-	for i := range list {
-		n, size := binary.Varint(d.rest)
-		if size <= 0 {
-			d.fail(ErrFormat)
-			return list
-		}
-		d.take(uint64(size))
-		list[i] = n
-	}
-	return list
-}
-
 func (d *decoder) length() uint64 {
 	first := d.byte()
 	switch {

@@ -145,8 +145,8 @@ func encode(v Value) []byte {
 		for _, m := range v.Members {
 			b = AppendMember(b, m.Name, m.Score)
 		}
-	case Limiter:
-		b = AppendLimiter(b, v.Type, v.Numbers)
+	default:
+		b = AppendLimiter(b, v.Kind, v.Numbers)
 	}
 	return AppendFooter(b)
 }
@@ -173,9 +173,9 @@ func TestStringsAreWrittenAsByRedis(t *testing.T) {
 
 func TestLimitersAreRestored(t *testing.T) {
 	for _, v := range []Value{
-		{Kind: Limiter, Type: "rl.token", Numbers: Numbers{1, -2, math.MaxInt64, 3}},
-		{Kind: Limiter, Type: "rl.fixed", Numbers: Numbers{math.MinInt64, 7}},
-		{Kind: Limiter, Type: "rl.counter", Numbers: Numbers{1, 2, 3, 4}}} {
+		{Kind: "rl.token", Numbers: Numbers{1, -2, math.MaxInt64, 3}},
+		{Kind: "rl.fixed", Numbers: Numbers{math.MinInt64, 7}},
+		{Kind: "rl.counter", Numbers: Numbers{1, 2, 3, 4}}} {
 		got := decoded(t, encode(v))
 		assert.Equal(t, v.Numbers, got.Numbers)
 		assert.Equal(t, v.Kind, got.Kind)

@@ -19,22 +19,7 @@ import (
 var accessForms = regexp.MustCompile(`^(RO|RW|OW|RM)( (access|update|insert|delete|variable_flags))*$`)
 
 func TestEveryCommandIsDeclaredCompletely(t *testing.T) {
-	groups := []string{
-		"generic",
-		"string",
-		"bitmap",
-		"hash",
-		"list",
-		"set",
-		"pubsub",
-		"sorted-set",
-		"connection",
-		"server",
-		"transactions",
-		"scripting",
-		"cluster",
-		"ratelimit",
-	}
+	groups := command.Groups()
 	eachCommand(t, func(t *testing.T, c *command.Command) {
 		assert.Equal(t, strings.ToLower(c.Name), c.Name)
 		assert.LessOrEqual(t, len(c.Name), 32, "longer names are not found")

@@ -2,6 +2,7 @@ package keys
 
 import (
 	"errors"
+	"slices"
 
 	"rlserver/engine"
 	"rlserver/engine/object"
@@ -57,7 +58,7 @@ const (
 	errBadData     = engine.Error("ERR Bad data format")
 )
 
-// dump handles DUMP key. A large value is encoded after the lock is released, except a hash or set.
+// dump handles DUMP key. A value is encoded after the lock is released if it is still valid then.
 func dump(c *command.Call) error {
 	content, ok := c.Tx.Content(c.Args.Key())
 	if !ok {
@@ -65,35 +66,12 @@ func dump(c *command.Call) error {
 		return nil
 	}
 	var b []byte
-	switch content.Type {
-	case object.TypeHash:
-		b = rdb.AppendHash(b, content.Hash.Len())
-		for field, value := range content.Hash.All() {
-			b = rdb.AppendText(rdb.AppendText(b, field), value)
-		}
-	case object.TypeSet:
-		b = rdb.AppendSet(b, content.Set.Len())
-		for member := range content.Set.All() {
-			b = rdb.AppendText(b, member)
-		}
+	if !content.Lasting {
+		b = content.Append(nil)
 	}
 	c.Postpone(func(c *command.Call) error {
-		switch content.Type {
-		case object.TypeString:
-			b = rdb.AppendString(b, content.Text)
-		case object.TypeList:
-			b = rdb.AppendList(b, content.List.Len())
-			for e := range content.List.Range(0, content.List.Len()) {
-				b = rdb.AppendText(b, e)
-			}
-		case object.TypeZSet:
-			b = rdb.AppendSortedSet(b, content.ZSet.Len())
-			for member, score := range content.ZSet.Members().All() {
-				b = rdb.AppendMember(b, member, score)
-			}
-		case object.TypeHash, object.TypeSet: // encoded already
-		default:
-			b = rdb.AppendLimiter(b, content.Type.String(), content.Numbers)
+		if content.Lasting {
+			b = content.Append(nil)
 		}
 		c.Reply.Bulk(rdb.AppendFooter(b))
 		return nil
@@ -155,24 +133,10 @@ func refusal(err error) error {
 }
 
 func restored(v *rdb.Value) *object.Restored {
-	r := &object.Restored{Text: v.Text, Elements: v.Elements}
-	switch v.Kind {
-	case rdb.String:
-		r.Type = object.TypeString
-	case rdb.Hash:
-		r.Type = object.TypeHash
-	case rdb.List:
-		r.Type = object.TypeList
-	case rdb.Set:
-		r.Type = object.TypeSet
-	case rdb.SortedSet:
-		r.Type = object.TypeZSet
-		r.Members = make([]zset.Member, len(v.Members))
-		for i, m := range v.Members {
-			r.Members[i] = zset.Member{Member: m.Name, Score: m.Score}
-		}
-	case rdb.Limiter:
-		r.Type, r.Numbers = object.Type(v.Type), v.Numbers
+	r := &object.Restored{Type: object.Type(v.Kind), Text: v.Text, Elements: v.Elements, Numbers: v.Numbers}
+	r.Members = slices.Grow(r.Members, len(v.Members))
+	for _, m := range v.Members {
+		r.Members = append(r.Members, zset.Member{Member: m.Name, Score: m.Score})
 	}
 	return r
 }

@@ -9,7 +9,6 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/eviction"
 	"rlserver/engine/object"
-	"rlserver/internal/rdb"
 	"rlserver/internal/storage"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
@@ -176,33 +175,15 @@ func debugObject(c *command.Call) error {
 	encoding, _ := c.Tx.Encoding(k, c.Env.Settings.Packing())
 	references, _ := c.Tx.References(k)
 	idle, _ := c.Tx.Idle(k)
-	var content object.Content
-	c.Tx.NoTouch(true, func() { content, _ = c.Tx.Content(k) })
+	length := -1 // without the type
+	c.Tx.NoTouch(true, func() {
+		content, _ := c.Tx.Content(k)
+		length += len(content.Append(nil))
+	})
 	accessed := (c.Tx.Now()/1000 - idle) & eviction.ClockMask
 	c.Reply.Status(fmt.Sprintf("Value at:%s refcount:%d encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d",
-		at, references, encoding, serializedLength(content), accessed, idle))
+		at, references, encoding, length, accessed, idle))
 	return nil
-}
-
-// serializedLength returns the length of the value in the reply of DUMP, without type and footer.
-func serializedLength(v object.Content) (n int) {
-	switch v.Type {
-	case object.TypeString:
-		return rdb.TextSize(v.Text)
-	case object.TypeHash:
-		n = rdb.LengthSize(v.Hash.Len())
-		for field, value := range v.Hash.All() {
-			n += rdb.TextSize(field) + rdb.TextSize(value)
-		}
-	case object.TypeZSet:
-		n = rdb.LengthSize(v.ZSet.Len())
-		for member := range v.ZSet.Members().All() {
-			n += rdb.TextSize(member) + 8 // its score
-		}
-	default:
-		n = rdb.NumbersSize(v.Numbers)
-	}
-	return n
 }
 
 // debugReload handles DEBUG RELOAD and DEBUG LOADAOF: a snapshot and the log have the same content.

@@ -84,6 +84,8 @@ func TestDebugObject(t *testing.T) {
 		{"HSET h " + long + " 1 f " + long, "h", "refcount:1 encoding:hashtable serializedlength:153"},
 		{"ZADD z 1.5 " + long + " 2 7", "z", "refcount:1 encoding:skiplist serializedlength:93"},
 		{"RL.TOKEN t 10 1 1h", "t", "refcount:1 encoding:packed serializedlength:\\d+"},
+		{"RPUSH l " + long + " 7", "l", "refcount:1 encoding:\\w+ serializedlength:77"},
+		{"SADD members " + long + " 7", "members", "refcount:1 encoding:hashtable serializedlength:77"},
 	} {
 		c.Do(step.call)
 		accessed := ts.Now.Load() / 1000 % (1 << 24)
