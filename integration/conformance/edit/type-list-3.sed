@@ -1,4 +1,3 @@
-# How Redis packs and compresses lists has no settings here; no reply depends on it.
-/quicklist-packed-threshold/d
+# How Redis packs lists has no settings here; no reply depends on it.
 /list-max-ziplist-size/d
 /list-compress-depth/d
