@@ -139,8 +139,8 @@ var patterns = []string{
 func (r *randomCalls) next() string {
 	words := strings.Fields(patterns[r.IntN(len(patterns))])
 	for i, w := range words {
-		if i > 0 && (w != "COUNT" || words[i-1] == "COUNT" || words[i-1] == "MAXLEN" || words[i-1] == "LIMIT" || i == 2 ||
-			words[0] == "SINTERCARD") {
+		option := w == "COUNT" && i > 2 && !slices.Contains([]string{"COUNT", "MAXLEN", "LIMIT"}, words[i-1])
+		if i > 0 && !option {
 			words[i] = r.word(w)
 		}
 	}
