@@ -140,6 +140,12 @@ func (st *State) seal() {
 	}))
 	st.globals.Metatable = mt
 	st.readonly[st.globals], st.readonly[mt] = true, true
+	// the metatables that scripts can get: of the globals, and of strings
+	closed := st.L.CreateTable(0, 1)
+	closed.RawSetString("__newindex", refuse)
+	st.readonly[closed] = true
+	mt.Metatable = closed
+	st.L.GetMetatable(glua.LString("")).(*glua.LTable).Metatable = closed
 }
 
 // writeOnly returns what assignments to globals go to: each is an error.

@@ -246,7 +246,11 @@ func (c *compiler) stmt(st ast.Stmt) ast.Stmt {
 // define rewrites `function name() … end`, whose name may be global: then it is an error.
 func (c *compiler) define(st *ast.FuncDefStmt) ast.Stmt {
 	if st.Name.Func == nil { // function object:method()
-		st.Name.Receiver = c.expr(st.Name.Receiver)
+		method := &ast.StringExpr{Value: st.Name.Method}
+		method.SetLine(st.Line())
+		at := &ast.AttrGetExpr{Object: st.Name.Receiver, Key: method}
+		at.SetLine(st.Line())
+		st.Name.Receiver = c.guarded(at).(*ast.AttrGetExpr).Object
 		c.function(st.Func, "self")
 		return st
 	}
