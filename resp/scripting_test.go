@@ -126,3 +126,12 @@ func TestScriptsAreBounded(t *testing.T) {
 	require.Equal(t, "+OK", c.do("SCRIPT FLUSH"))
 	assert.Contains(t, c.do("EVALSHA "+lua.SHA1("return 2 -- 599")+" 0"), "-NOSCRIPT")
 }
+
+// A call that is refused leaves nothing for the next one: EXEC runs the scripts that were queued.
+func TestRefusedScriptsAreNotRunByEXEC(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	replies := ts.dial().pipe("EVAL return'refused' x", "MULTI", "EVAL return'queued' 0", "EXEC")
+	require.Len(t, replies, 4)
+	assert.Equal(t, "-ERR value is not an integer or out of range", replies[0])
+	assert.Equal(t, "*1 $6 queued", replies[3])
+}

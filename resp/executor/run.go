@@ -180,6 +180,7 @@ func (r *Runner) RunQueued(p *command.Prepared, keys []engine.Key) {
 		r.Refuse(denial.AtExec())
 		return
 	}
+	r.Ready = nil // of a call that was refused after it had been prepared
 	r.Tx.Next(r.DB, p.Command.Flags&command.Write != 0)
 	r.Run(p, keys)
 }
