@@ -33,7 +33,7 @@ func (s *Server) place(o *Options) {
 	s.home.group, s.led = -1, make([]atomic.Pointer[partition], stats.MaxGroups)
 	// of the databases other than 0, commands say what Redis Cluster says by default
 	s.Env.Cluster, s.Databases, s.Mode, s.ChangeUsers = o.Cluster, 16, "cluster", s.changeUsers
-	s.cluster, s.Settings.Fixed = o.Cluster, clustering.Fixed
+	s.cluster = o.Cluster
 	s.Channels.Relay = relay.New(relay.Options{
 		Others: s.otherNodes, Dial: o.Cluster.DialNode, Most: &o.Settings.PubSub.NodeQueue,
 	})

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -17,8 +18,8 @@ func (s *Server) changeSettings(c *command.Call, changes []config.Change) error 
 	defer s.setting.Unlock()
 	var apply []func()
 	for _, change := range changes {
-		if why := s.Settings.Fixed[change.Name]; why != nil {
-			return change.Refuse(why)
+		if why := change.InCluster; why != "" && s.Settings.Start.Cluster.Enabled == "yes" {
+			return change.Refuse(errors.New(why))
 		}
 		put, err := change.Set(s.Settings, change.Value)
 		if err != nil {

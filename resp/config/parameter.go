@@ -28,8 +28,9 @@ type Parameter struct {
 	Help    string // for --help; line breaks are spaces
 	// the form of a line in the configuration file: OneWord, ManyWords, ManyLines or a number
 	Words     int
-	Secret    bool // its value is not shown to operators
-	StartOnly bool // unknown to CONFIG GET and SET, as in Redis
+	Secret    bool   // its value is not shown to operators
+	StartOnly bool   // unknown to CONFIG GET and SET, as in Redis
+	InCluster string // why CONFIG SET cannot change it in a cluster; empty: it can
 	Value
 }
 

@@ -104,7 +104,6 @@ type Settings struct {
 	Start Defaults
 	File  string // the configuration file, as an absolute path; empty: none
 
-	Fixed map[string]error // by name, why CONFIG SET cannot change a setting of this server
 	// ClusterGroups returns the number of groups of the cluster, 0 while it is not known. nil: no
 	// cluster
 	ClusterGroups func() int

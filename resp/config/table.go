@@ -70,7 +70,8 @@ var Parameters = []Parameter{
 		Help: `Password of the default user, which clients must give with AUTH, unless --user or --aclfile defines this
 			user. Others on this machine can see it in the list of processes; --requirepass-file, the configuration
 			file and the environment avoid that.`,
-		Value: password()},
+		InCluster: "in a cluster, ACL SETUSER default changes the password on all nodes",
+		Value:     password()},
 	{Name: "requirepass-file", Group: groupAccess, Form: "FILE",
 		Help:  "Regular file of at most 64 KB whose first line is the password.",
 		Value: fixedText(func(s *Settings) *string { return &s.Start.PasswordFile })},
@@ -250,6 +251,8 @@ var Parameters = []Parameter{
 	{Name: "save", Group: groupPersistence, Form: "'SECONDS CHANGES ...'", Words: 2, Example: "'3600 1 300 100'",
 		Help: `Also take a snapshot after that many changes within that many seconds, such as '3600 1 300 100'.
 			None by default. With --appendonly no it also makes an orderly stop take a snapshot.`,
+		InCluster: "in a cluster, changes are in the logs of the groups, and snapshots are made as these grow: there " +
+			"is nothing to set. BGSAVE makes snapshots now",
 		Value: savePoints()},
 	{Name: "on-disk-failure", Group: groupPersistence, Form: "refuse|continue", Default: "refuse",
 		Help: `What happens when the log cannot be written: write commands are refused (refuse), or the

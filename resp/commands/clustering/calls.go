@@ -1,8 +1,6 @@
 package clustering
 
 import (
-	"errors"
-
 	"rlserver/cluster/slot"
 	"rlserver/engine"
 	"rlserver/resp/command"
@@ -35,11 +33,4 @@ func CrossSlot(c *command.Command) error {
 		return errOtherSlots
 	}
 	return ErrCrossSlot
-}
-
-// Fixed has the errors of settings that CONFIG SET cannot change in a cluster.
-var Fixed = map[string]error{
-	"requirepass": errors.New("in a cluster, ACL SETUSER default changes the password on all nodes"),
-	"save": errors.New("in a cluster, changes are in the logs of the groups, and snapshots are made as these " +
-		"grow: there is nothing to set. BGSAVE makes snapshots now"),
 }
