@@ -416,8 +416,8 @@ func (n *Node) Ready() <-chan struct{} { return n.ready }
 // Forwarded returns the listener of the connections on which other nodes pass on calls of clients.
 func (n *Node) Forwarded() net.Listener { return n.forward }
 
-// DialForward opens a connection on which calls of clients are passed on to a node.
-func (n *Node) DialForward(node string) (net.Conn, error) {
+// DialNode opens a connection on which calls of clients are passed on to a node.
+func (n *Node) DialNode(node string) (net.Conn, error) {
 	return n.port.Dial(node, mux.Forward, n.options.Timeout)
 }
 

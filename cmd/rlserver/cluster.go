@@ -21,10 +21,10 @@ const groupShards = 16
 
 // clusterParts are the parts of a node. It implements mode and resp.Cluster.
 type clusterParts struct {
-	p      *parts
-	engine engine.Options
-	node   *cluster.Node
-	hold   time.Duration
+	p             *parts
+	engine        engine.Options
+	hold          time.Duration
+	*cluster.Node // nil until it is opened
 }
 
 // begun starts the background work of a partition, which ends with it.
@@ -52,7 +52,7 @@ const policyGroup = 0
 
 // leads returns the partition of a group if this node leads it, otherwise nil.
 func (c *clusterParts) leads(number int) *group.Partition {
-	if g := c.node.Group(number); g != nil {
+	if g := c.Node.Group(number); g != nil {
 		if p, err := g.Leading(); err == nil {
 			return p
 		}
@@ -75,10 +75,10 @@ func (c *clusterParts) setPoliciesOf(p *group.Partition) {
 
 // Groups implements resp.Cluster.
 func (c *clusterParts) Groups() int {
-	if c.node == nil { // it is being opened
+	if c.Node == nil { // it is being opened
 		return 0
 	}
-	if m := c.node.Map(); m != nil {
+	if m := c.Node.Map(); m != nil {
 		return m.Groups()
 	}
 	return 0
@@ -87,19 +87,19 @@ func (c *clusterParts) Groups() int {
 // Lead implements resp.Cluster.
 func (c *clusterParts) Lead(number int) (led resp.Partition, err error) {
 	var m *cluster.Member
-	if g := c.node.Group(number); g != nil {
+	if g := c.Node.Group(number); g != nil {
 		p, err := g.Leading()
 		if err == nil {
 			return resp.Partition{Engine: p.Engine, Clock: p.Clock, Leadership: p}, nil
 		}
 		if moved, ok := errors.AsType[*slot.MovedError](err); ok {
-			m = c.node.Map().Member(moved.Node)
+			m = c.Node.Map().Member(moved.Node)
 		}
 	}
 	if m == nil {
-		m = c.node.Leader(number)
+		m = c.Node.Leader(number)
 	}
-	if m != nil && m.Name != c.node.Name() {
+	if m != nil && m.Name != c.Node.Name() {
 		return led, movedTo(m)
 	}
 	return led, slot.ErrNoLeader
@@ -118,7 +118,7 @@ func (c *clusterParts) await(ctx context.Context, number int) (resp.Partition, e
 		if err != slot.ErrNoLeader || ctx.Err() != nil {
 			return p, err
 		}
-		c.node.AwaitChange(ctx, number)
+		c.Node.AwaitChange(ctx, number)
 	}
 }
 
@@ -128,15 +128,12 @@ func (c *clusterParts) Leader(ctx context.Context, number int) (node string, err
 	if moved, ok := errors.AsType[*slot.MovedError](err); ok {
 		return moved.Node, nil
 	}
-	return c.node.Name(), err
+	return c.Node.Name(), err
 }
-
-// DialNode implements forward.Nodes.
-func (c *clusterParts) DialNode(node string) (net.Conn, error) { return c.node.DialForward(node) }
 
 // ChangeUsers implements resp.Cluster.
 func (c *clusterParts) ChangeUsers(change []byte) (deleted int, err error) {
-	deleted, refused, err := c.node.ChangeUsers(change, c.hold)
+	deleted, refused, err := c.Node.ChangeUsers(change, c.hold)
 	switch {
 	case refused:
 		err = engine.Error(err.Error())
@@ -145,21 +142,6 @@ func (c *clusterParts) ChangeUsers(change []byte) (deleted int, err error) {
 	}
 	return deleted, err
 }
-
-// Epoch implements forward.Nodes.
-func (c *clusterParts) Epoch(node string) string { return c.node.Epoch(node) }
-
-// Hears implements forward.Nodes.
-func (c *clusterParts) Hears(node string) bool { return c.node.Hears(node) }
-
-// Over implements forward.Nodes.
-func (c *clusterParts) Over(node, epoch string) bool { return c.node.Over(node, epoch) }
-
-// End implements forward.Nodes.
-func (c *clusterParts) End(node, epoch string) { c.node.End(node, epoch) }
-
-// Wanted implements resp.Cluster.
-func (c *clusterParts) Wanted(epoch string) func() bool { return c.node.Wanted(epoch) }
 
 func hostOf(m *cluster.Member) string {
 	if m.Host != "" {
@@ -180,7 +162,7 @@ func movedTo(m *cluster.Member) *slot.MovedError {
 
 // View implements resp.Cluster.
 func (c *clusterParts) View() (v command.ClusterView) {
-	m := c.node.Map()
+	m := c.Node.Map()
 	if m == nil {
 		return v
 	}
@@ -189,20 +171,20 @@ func (c *clusterParts) View() (v command.ClusterView) {
 		member := &m.Members[i]
 		_, busPort, _ := net.SplitHostPort(member.Address)
 		bus, _ := strconv.Atoi(busPort)
-		ago, heard := c.node.Heard(member.Name)
-		up := member.Name == c.node.Name() || heard && ago < c.hold
+		ago, heard := c.Node.Heard(member.Name)
+		up := member.Name == c.Node.Name() || heard && ago < c.hold
 		ids[member.Name] = member.ID
 		v.Nodes = append(v.Nodes, command.ClusterNode{
 			ID: member.ID, Name: member.Name, Host: hostOf(member), Port: member.Port, TLSPort: member.TLSPort,
 			BusPort: bus, Up: up,
 		})
-		if member.Name == c.node.Name() {
+		if member.Name == c.Node.Name() {
 			v.Me = member.ID
 		}
 	}
 	for number, names := range m.Replicas {
 		nodes := []string{""}
-		leader := c.node.Leader(number)
+		leader := c.Node.Leader(number)
 		if leader != nil && ids[leader.Name] != "" { // it may be a later member than the map has
 			nodes[0] = leader.ID
 		}
@@ -213,7 +195,7 @@ func (c *clusterParts) View() (v command.ClusterView) {
 		}
 		v.Groups = append(v.Groups, nodes)
 		voters := 0
-		if g := c.node.Group(number); g != nil {
+		if g := c.Node.Group(number); g != nil {
 			st := g.Status()
 			v.Term = max(v.Term, st.Term)
 			for _, s := range st.Members {
@@ -229,7 +211,7 @@ func (c *clusterParts) View() (v command.ClusterView) {
 
 // Overview returns what this node knows about its cluster.
 func (c *clusterParts) Overview() *overview.Cluster {
-	o := c.node.Overview(c.hold, func(m *cluster.Member) string { return addressOf(m, false) })
+	o := c.Node.Overview(c.hold, func(m *cluster.Member) string { return addressOf(m, false) })
 	for i := range o.Groups {
 		o.Groups[i].GroupCounts = c.p.server.Stats.Group(i).Snapshot()
 	}
@@ -253,12 +235,12 @@ func (c *clusterParts) WriteInfo(section string, write func(string, any)) {
 
 // HandOver implements resp.Cluster.
 func (c *clusterParts) HandOver(ctx context.Context) error {
-	return c.node.HandOver(ctx, "CLUSTER FAILOVER")
+	return c.Node.HandOver(ctx, "CLUSTER FAILOVER")
 }
 
 // Drain implements resp.Cluster.
 func (c *clusterParts) Drain(ctx context.Context) error {
-	err := c.node.Drain(ctx, "CLUSTER DRAIN")
+	err := c.Node.Drain(ctx, "CLUSTER DRAIN")
 	if err != nil {
 		c.p.log.Warn("not all groups were handed over: the node goes on trying", "because", err)
 		return err
@@ -266,11 +248,3 @@ func (c *clusterParts) Drain(ctx context.Context) error {
 	c.p.log.Info("this node leads no group any more, and gets none until it is started again")
 	return nil
 }
-
-// Meet implements resp.Cluster.
-func (c *clusterParts) Meet(ctx context.Context, address string) error {
-	return c.node.Meet(ctx, address)
-}
-
-// Forget implements resp.Cluster.
-func (c *clusterParts) Forget(node string) error { return c.node.Forget(node) }

@@ -156,7 +156,7 @@ func (c *clusterParts) open(p *parts) error {
 	}
 	opened := make(chan struct{})
 	defer close(opened)
-	c.node, err = cluster.Open(cluster.Options{
+	c.Node, err = cluster.Open(cluster.Options{
 		Name: name, Dir: start.Dir, Listener: listeners[0], More: listeners[1:], TLS: secure, Secret: []byte(secret),
 		Join: join, Expect: own.Expect,
 		Groups:  own.Groups,
@@ -169,7 +169,7 @@ func (c *clusterParts) open(p *parts) error {
 		Version: version, Engine: c.engine,
 		Clock: p.source, Log: p.log, Begun: c.begun, Users: p.server,
 		PoliciesChanged: func() {
-			if <-opened; c.node != nil {
+			if <-opened; c.Node != nil {
 				p.server.PoliciesChanged()
 			}
 		},
@@ -198,13 +198,13 @@ func announced(announce, port int) int {
 }
 
 // dismissed implements mode: it is closed when the node is no longer a member of its cluster.
-func (c *clusterParts) dismissed() <-chan struct{} { return c.node.Dismissed() }
+func (c *clusterParts) dismissed() <-chan struct{} { return c.Node.Dismissed() }
 
-func (c *clusterParts) why() error { return c.node.Why() }
+func (c *clusterParts) why() error { return c.Node.Why() }
 
 // handOver implements mode: it is HandOver at the end of the server.
 func (c *clusterParts) handOver(ctx context.Context, _ *parts) {
-	if err := c.node.Leave(ctx, "the node stops"); err != nil {
+	if err := c.Node.Leave(ctx, "the node stops"); err != nil {
 		c.p.log.Warn("not all groups were handed over: their other nodes elect leaders", "groups", err)
 		return
 	}
@@ -216,7 +216,7 @@ func (c *clusterParts) close(context.Context, *parts) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	closed := make(chan error, 1)
-	if within(ctx, func() { closed <- c.node.Close() }) {
+	if within(ctx, func() { closed <- c.Node.Close() }) {
 		return <-closed
 	}
 	return fmt.Errorf("the logs of the groups could not be closed within %v: the disk hangs", closeTime)
@@ -229,7 +229,7 @@ func (*clusterParts) restore(context.Context, *parts) error { return nil }
 func (*clusterParts) loaded(*parts) {}
 
 // accept implements mode: other nodes pass calls on.
-func (c *clusterParts) accept(p *parts) { go p.server.ServeNodes(c.node.Forwarded()) }
+func (c *clusterParts) accept(p *parts) { go p.server.ServeNodes(c.Node.Forwarded()) }
 
 func (c *clusterParts) ready(*parts) error { return c.Overview().Ready() }
 

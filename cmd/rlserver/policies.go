@@ -48,7 +48,7 @@ func (c *clusterParts) DeletePolicy(_ *command.Env, name string) (found bool, er
 func (c *clusterParts) changePolicies(change func(definitions map[string]string) bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.hold)
 	defer cancel()
-	missing, refused, err := c.node.ChangePolicies(ctx, change)
+	missing, refused, err := c.Node.ChangePolicies(ctx, change)
 	switch {
 	case refused:
 		return engine.Error(err.Error())

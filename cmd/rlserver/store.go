@@ -13,16 +13,16 @@ func (c *clusterParts) store() *saving.Store {
 	p := c.p
 	return saving.New(saving.Options{
 		Groups: func() (list []saving.Group) {
-			if c.node == nil {
+			if c.Node == nil {
 				return nil
 			}
-			for _, g := range c.node.Replicas() {
+			for _, g := range c.Node.Replicas() {
 				list = append(list, g)
 			}
 			return list
 		},
 		Changes: p.engine.Memory().Changes, Now: p.clock.Now, Log: p.log, Settings: p.settings.Store(),
-		SetSync: func(mode storage.SyncMode) error { return c.node.SetSync(mode == storage.SyncAlways) },
+		SetSync: func(mode storage.SyncMode) error { return c.Node.SetSync(mode == storage.SyncAlways) },
 		Took:    func(took time.Duration) { p.server.Stats.Snapshot.Observe(took) },
 	})
 }
