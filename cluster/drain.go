@@ -121,8 +121,8 @@ func (n *Node) handOver(ctx context.Context, why string, anyone bool) error {
 	return failed
 }
 
-// takers returns the other nodes that should have a replica of a group, were heard a short time ago
-// and may lead it.
+// takers returns the other nodes that should have a replica of a group, have reported a short time
+// ago and may lead it.
 func (n *Node) takers(number int) (names []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -114,7 +114,7 @@ func (n *Node) exchange(ctx context.Context, name string) {
 	})
 }
 
-// Report is what nodes tell each other all the time.
+// Report is what nodes send to each other all the time.
 type Report struct {
 	Node       string
 	Member     Member // what the node is now
@@ -139,7 +139,7 @@ type Report struct {
 	Accepts map[string]uint64  // the starts of other nodes that it has noted, see seen.go
 	Refuses map[string]Refusal // those that it refuses
 	Trusts  []string           // nodes whose replicas its own ones speak with
-	Wanted  wanted.Word        // for the node that is told
+	Wanted  wanted.Message     // for the node that gets the report
 }
 
 // differs reports whether two reports of a node differ in what the members of groups depend on.
@@ -157,14 +157,14 @@ type Replica struct {
 	Last     uint64 // index of the last entry of its log
 }
 
-// report returns what this node tells another.
+// report returns what this node reports to another.
 func (n *Node) report(to string) Report {
 	r := Report{
 		Node: n.self.Name, Member: n.itself(), Leaving: n.leaving.Load(),
 		Leads: make(map[int]uint64), Committed: make(map[int]uint64),
 		Members: make(map[int][]group.Server), Replicas: make(map[int]Replica),
 		Digests: make(map[int]group.Digest), KeepUp: make(map[int][]group.ReplicaID),
-		Wanted: n.wanted.Say(to, time.Now()),
+		Wanted: n.wanted.Send(to, time.Now()),
 	}
 	r.Clock, _ = n.options.Clock.Read()
 	r.SyncTime = n.syncTimes.median()
@@ -222,7 +222,7 @@ func (n *Node) receive(r Report) {
 	if !admitted {
 		return
 	}
-	n.wanted.Hear(r.Node, r.Wanted, time.Now())
+	n.wanted.Receive(r.Node, r.Wanted, time.Now())
 	if _, leads := r.Leads[0]; leads && r.MapVersion <= m.Version {
 		n.confirmUsers()
 	}
@@ -265,10 +265,10 @@ func (n *Node) noteReport(r Report) {
 	}
 }
 
-// upLocked reports whether a node was heard a short time ago. n.mu is held.
+// upLocked reports whether a node has reported a short time ago. n.mu is held.
 func (n *Node) upLocked(name string) bool {
-	at, heard := n.reportedAt[name]
-	return heard && time.Since(at) < n.options.Timeout
+	at, reported := n.reportedAt[name]
+	return reported && time.Since(at) < n.options.Timeout
 }
 
 // up is upLocked, for this node as well.

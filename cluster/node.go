@@ -127,7 +127,7 @@ type Node struct {
 	warned      map[string]time.Time // what was logged, see warnOften
 	invitations []string             // addresses to join
 	addresses   map[string]string    // where nodes were last found, by name
-	reportedAt  map[string]time.Time // when nodes were last heard, by name
+	reportedAt  map[string]time.Time // when nodes have last reported, by name
 	seen        seen                 // of the others
 	stored      string               // what the file of that has; of the goroutine that writes it
 	saveSeen    chan struct{}        // capacity 1: a start is to be written
@@ -424,8 +424,8 @@ func (n *Node) DialNode(node string) (net.Conn, error) {
 // Epoch returns the epoch of calls that are sent to a node now, see package wanted.
 func (n *Node) Epoch(node string) string { return n.wanted.Epoch(node) }
 
-// Hears reports whether a node was heard lately, see package wanted.
-func (n *Node) Hears(node string) bool { return n.wanted.Hears(node, time.Now()) }
+// Reachable reports whether a node has reported lately, see package wanted.
+func (n *Node) Reachable(node string) bool { return n.wanted.Reachable(node, time.Now()) }
 
 // Over reports whether calls of an epoch cannot begin any more at a node.
 func (n *Node) Over(node, epoch string) bool { return n.wanted.Over(node, epoch, time.Now()) }
@@ -536,8 +536,8 @@ func (n *Node) AwaitChange(ctx context.Context, number int) {
 	}
 }
 
-// Heard returns how long ago a node was heard, and whether it was since the start.
-func (n *Node) Heard(name string) (ago time.Duration, ok bool) {
+// LastReport returns how long ago a node has reported, and whether it was since the start.
+func (n *Node) LastReport(name string) (ago time.Duration, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	at, ok := n.reportedAt[name]

@@ -33,7 +33,7 @@ func (n *Node) Overview(within time.Duration, addressOf func(*Member) string) *o
 		}
 		if member.Name == n.self.Name {
 			node.Heard, node.Up = 0, true
-		} else if ago, ok := n.Heard(member.Name); ok {
+		} else if ago, ok := n.LastReport(member.Name); ok {
 			node.Heard, node.Up = ago, ago < within
 		}
 		for j := range c.Groups {

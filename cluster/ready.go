@@ -18,7 +18,7 @@ type ledBy struct {
 	keepUp  []group.ReplicaID
 }
 
-// ledNow returns what the leader of a group says; false if none was heard a short time ago.
+// ledNow returns what the leader of a group says; false if none has reported a short time ago.
 func (n *Node) ledNow(number int) (by ledBy, ok bool) {
 	if g := n.Group(number); g != nil {
 		if st := g.Status(); st.Leads {

@@ -52,7 +52,7 @@ func (n *Node) changeUsers(change []byte) (deleted int, err error) {
 	return deleted, err
 }
 
-// shareMap sends the map to all nodes that were heard a short time ago, without waiting for the
+// shareMap sends the map to all nodes that have reported a short time ago, without waiting for the
 // next report, and returns when they have it or have not answered in time. The log names those: a
 // node that was stopped or cut off just now gets the map when it is back.
 func (n *Node) shareMap() {
@@ -69,7 +69,7 @@ func (n *Node) shareMap() {
 			defer p.close()
 			var theirs Report
 			own := r
-			own.Wanted = n.wanted.Say(name, time.Now())
+			own.Wanted = n.wanted.Send(name, time.Now())
 			err := p.call("Exchange", own, &theirs, n.options.Timeout)
 			if err == nil && theirs.MapVersion < r.Map.Version {
 				err = fmt.Errorf("it has version %d of the map, and this is %d", theirs.MapVersion, r.Map.Version)

@@ -42,7 +42,7 @@ func (u *fakeUsers) have(want ...string) error {
 	return nil
 }
 
-// A node that was heard a short time ago and does not answer may serve with the former users.
+// A node that has reported a short time ago and does not answer may serve with the former users.
 func TestTheLogNamesANodeWithoutTheChangedUsers(t *testing.T) {
 	t.Parallel()
 	users := make([]fakeUsers, 3)

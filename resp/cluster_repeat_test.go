@@ -160,7 +160,7 @@ func (elsewhere) Lead(int) (Partition, error) { return Partition{}, &slot.MovedE
 
 func (e elsewhere) Epoch(string) string { return strconv.Itoa(int(e.epoch.Load())) }
 
-func (e elsewhere) Hears(string) bool { return true }
+func (e elsewhere) Reachable(string) bool { return true }
 
 func (e elsewhere) Over(_, epoch string) bool { return epoch != e.Epoch("") }
 

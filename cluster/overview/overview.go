@@ -53,7 +53,7 @@ type Node struct {
 	Address  string // for clients, host:port
 	Version  string
 	Leaving  bool          // its replicas are moved to others, then it is no member
-	Up       bool          // it is this node, or was heard a short time ago
+	Up       bool          // it is this node, or has reported a short time ago
 	Heard    time.Duration // how long ago; negative: it was not heard since the start
 	ClockOff bool          // its system clock is wrong, and not followed
 	// how long a message there and back takes, and a sync of its disk; 0: it is not known

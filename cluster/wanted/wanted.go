@@ -5,17 +5,17 @@
 // the network. So a call runs only while its sender is known to wait for it, by a lease:
 //
 //	runs the calls            has sent them
-//	      -- stamp: its clock -->            each node tells each other node, all the time
+//	      -- stamp: its clock -->            each node to each other one, all the time
 //	      <- echo of the stamp, epoch --     the latest stamp, and which calls are wanted
 //
 // The echo of a stamp S lets calls of the epoch begin until the clock of their node shows S plus a
-// length. Their sender gives up an epoch when it has heard no stamp for a third longer than that:
-// each of its echoes has ended by then, however long it was on its way, and calls that are sent
-// later are of the next epoch. Only the rates of the two clocks have to agree, by a third.
+// length. Their sender gives up an epoch when it has received no stamp for a third longer than
+// that: each of its echoes has ended by then, however long it was on its way, and calls that are
+// sent later are of the next epoch. Only the rates of the two clocks have to agree, by a third.
 //
 // When a connection with calls breaks, End ends the epoch at once: the other node refuses its calls
-// when it hears of the next epoch, and says so, which is faster than to wait for the end. Calls of
-// the epoch on other connections are not given up for that: the other node replies to them, and
+// when it learns of the next epoch, and reports so, which is faster than to wait for the end. Calls
+// of the epoch on other connections are not given up for that: the other node replies to them, and
 // those that it refuses are sent again.
 package wanted
 
@@ -36,16 +36,16 @@ type Stamp struct {
 // Epoch names the calls that a process has sent to another until it has given them up.
 type Epoch struct{ Process, Number uint64 }
 
-// Word is what a node tells another.
-type Word struct {
+// Message is what a node sends to another.
+type Message struct {
 	Stamp  Stamp
-	Echo   Stamp         // the latest that the other node has told
+	Echo   Stamp         // the latest that the other node has sent
 	Epoch  Epoch         // of the calls that are wanted there
 	For    time.Duration // for how long after Echo
 	Serves Epoch         // of the calls of the other node that run here
 }
 
-// Table has what a node and the others have told each other. Its methods are safe for concurrent
+// Table has what a node and the others have sent to each other. Its methods are safe for concurrent
 // use.
 type Table struct {
 	process uint64
@@ -60,11 +60,11 @@ type Table struct {
 // peer is another node.
 type peer struct {
 	// calls that were sent there
-	epoch   Epoch
-	stamp   Stamp     // the latest
-	heard   time.Time // when it was heard; zero: never
-	served  Epoch     // of the calls that run there
-	expires time.Time // when the calls of earlier epochs cannot begin any more
+	epoch    Epoch
+	stamp    Stamp     // the latest
+	received time.Time // when; zero: never
+	served   Epoch     // of the calls that run there
+	expires  time.Time // when the calls of earlier epochs cannot begin any more
 
 	// calls that have come from there
 	wanted Epoch
@@ -88,30 +88,30 @@ func (t *Table) peer(node string) *peer {
 	return p
 }
 
-// Say returns what this node tells another now.
-func (t *Table) Say(node string, now time.Time) Word {
+// Send returns what this node sends to another now.
+func (t *Table) Send(node string, now time.Time) Message {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.peer(node)
-	return Word{
+	return Message{
 		Stamp: Stamp{t.process, now.Sub(t.start)}, Echo: p.stamp, Epoch: p.epoch, For: t.length, Serves: p.wanted,
 	}
 }
 
-// Hear notes what another node has told.
-func (t *Table) Hear(node string, w Word, now time.Time) {
+// Receive notes what another node has sent.
+func (t *Table) Receive(node string, m Message, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.peer(node)
-	if w.Stamp.Process == p.stamp.Process && w.Stamp.At < p.stamp.At {
-		return // a later word has overtaken it
+	if m.Stamp.Process == p.stamp.Process && m.Stamp.At < p.stamp.At {
+		return // a later message has overtaken it
 	}
-	p.stamp, p.heard, p.served = w.Stamp, now, w.Serves
-	if p.wanted != w.Epoch {
-		p.wanted, p.until = w.Epoch, time.Time{}
+	p.stamp, p.received, p.served = m.Stamp, now, m.Serves
+	if p.wanted != m.Epoch {
+		p.wanted, p.until = m.Epoch, time.Time{}
 	}
-	if w.Echo.Process == t.process {
-		if until := t.start.Add(w.Echo.At + w.For); until.After(p.until) {
+	if m.Echo.Process == t.process {
+		if until := t.start.Add(m.Echo.At + m.For); until.After(p.until) {
 			p.until = until
 		}
 	}
@@ -135,15 +135,15 @@ func (t *Table) epochOf(p *peer) string {
 	return strconv.FormatUint(p.epoch.Process, 36) + "." + strconv.FormatUint(p.epoch.Number, 36) + "." + t.name
 }
 
-// Hears reports whether a node was heard lately, which this node always is: while it is, a call
-// there is answered or refused, also when its epoch has ended.
-func (t *Table) Hears(node string, now time.Time) bool {
+// Reachable reports whether a node has reported lately, which this node always is: while it is, a
+// call there is answered or refused, also when its epoch has ended.
+func (t *Table) Reachable(node string, now time.Time) bool {
 	if node == t.name {
 		return true
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return now.Sub(t.peer(node).heard) < t.giveUp()
+	return now.Sub(t.peer(node).received) < t.giveUp()
 }
 
 // Over reports whether calls of an epoch cannot begin any more at a node. That ends the epoch.
@@ -155,7 +155,7 @@ func (t *Table) Over(node, epoch string, now time.Time) bool {
 	defer t.mu.Unlock()
 	p := t.peer(node)
 	current := t.epochOf(p) == epoch
-	if now.Sub(p.heard) >= t.giveUp() {
+	if now.Sub(p.received) >= t.giveUp() {
 		if current {
 			p.end(now)
 		}
@@ -173,7 +173,7 @@ func (t *Table) End(node, epoch string) bool {
 	if t.epochOf(p) != epoch {
 		return false
 	}
-	p.end(p.heard.Add(t.giveUp()))
+	p.end(p.received.Add(t.giveUp()))
 	return true
 }
 

@@ -27,7 +27,7 @@ func (s *side) now(at time.Duration) time.Time {
 
 // tell delivers what one node says at one moment to another at a later one.
 func tell(from, to *side, said, heard time.Duration) {
-	to.Hear(from.name, from.Say(to.name, from.now(said)), to.now(heard))
+	to.Receive(from.name, from.Send(to.name, from.now(said)), to.now(heard))
 }
 
 func pair() (sender, runner *side) {
@@ -44,8 +44,8 @@ func TestCallsAreWantedWhileTheirSenderIsHeard(t *testing.T) {
 	assert.True(t, wanted(b.now(100*time.Millisecond+length-1)))
 	assert.False(t, wanted(b.now(100*time.Millisecond+length)), "the lease begins with the stamp")
 	assert.False(t, a.Over("b.c", epoch, a.now(150*time.Millisecond+length*4/3-1)))
-	assert.True(t, a.Hears("b.c", a.now(150*time.Millisecond+length*4/3-1)))
-	assert.False(t, a.Hears("b.c", a.now(150*time.Millisecond+length*4/3)))
+	assert.True(t, a.Reachable("b.c", a.now(150*time.Millisecond+length*4/3-1)))
+	assert.False(t, a.Reachable("b.c", a.now(150*time.Millisecond+length*4/3)))
 	assert.Equal(t, epoch, a.Epoch("b.c"))
 	assert.True(t, a.Over("b.c", epoch, a.now(150*time.Millisecond+length*4/3)))
 
@@ -87,7 +87,7 @@ func TestCallsOfOlderVersionsAndOfTheNodeItselfAreAlwaysWanted(t *testing.T) {
 	assert.Nil(t, b.Wanted(""))
 	assert.Nil(t, b.Wanted("1a2b3c"))
 	assert.Empty(t, a.Epoch("a"))
-	assert.True(t, a.Hears("a", a.now(time.Hour)))
+	assert.True(t, a.Reachable("a", a.now(time.Hour)))
 	assert.False(t, a.Over("a", "", a.now(time.Hour)))
 	assert.False(t, a.End("a", ""))
 }
@@ -101,7 +101,7 @@ func TestNoCallBeginsThatWasGivenUp(t *testing.T) {
 		a.rate, b.rate = 0.9+r.Float64()/5, 0.9+r.Float64()/5
 		type message struct {
 			to, from *side
-			word     Word
+			word     Message
 			at       time.Duration
 		}
 		var way []message
@@ -121,13 +121,13 @@ func TestNoCallBeginsThatWasGivenUp(t *testing.T) {
 					if r.IntN(5) == 0 {
 						late = time.Duration(r.IntN(5000)) * time.Millisecond
 					}
-					way = append(way, message{ends[1], ends[0], ends[0].Say(ends[1].name, ends[0].now(at)), at + late})
+					way = append(way, message{ends[1], ends[0], ends[0].Send(ends[1].name, ends[0].now(at)), at + late})
 				}
 			}
 			kept := way[:0]
 			for _, m := range way {
 				if m.at <= at && runs(m.to) {
-					m.to.Hear(m.from.name, m.word, m.to.now(at))
+					m.to.Receive(m.from.name, m.word, m.to.now(at))
 				} else {
 					kept = append(kept, m)
 				}

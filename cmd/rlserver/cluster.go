@@ -171,7 +171,7 @@ func (c *clusterParts) View() (v command.ClusterView) {
 		member := &m.Members[i]
 		_, busPort, _ := net.SplitHostPort(member.Address)
 		bus, _ := strconv.Atoi(busPort)
-		ago, heard := c.Node.Heard(member.Name)
+		ago, heard := c.Node.LastReport(member.Name)
 		up := member.Name == c.Node.Name() || heard && ago < c.hold
 		ids[member.Name] = member.ID
 		v.Nodes = append(v.Nodes, command.ClusterNode{

@@ -420,7 +420,7 @@ func (c *Client) checkWait(l *link) error {
 	}
 	// that the epoch has ended, for another link, is no reason: the node refuses calls of it that
 	// have not begun, and they are sent again
-	if !c.Pool.options.Nodes.Hears(l.peer.node) {
+	if !c.Pool.options.Nodes.Reachable(l.peer.node) {
 		return errUnreachable
 	}
 	return nil

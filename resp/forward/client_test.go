@@ -54,7 +54,7 @@ func (f *fakes) setLeader(node string) {
 
 func (f *fakes) Epoch(string) string { return "e" + strconv.Itoa(int(f.epoch.Load())) }
 
-func (f *fakes) Hears(string) bool { return !f.lost.Load() }
+func (f *fakes) Reachable(string) bool { return !f.lost.Load() }
 
 func (f *fakes) Over(_, epoch string) bool {
 	return f.lost.Load() || epoch != f.Epoch("") && f.acknowledged.Load()

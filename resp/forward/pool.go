@@ -21,8 +21,8 @@ type Nodes interface {
 	// Epoch returns the epoch of the calls that are sent to a node now. It has no spaces. "" if the
 	// node is this one.
 	Epoch(node string) string
-	// Hears reports whether a node was heard lately: otherwise all calls there are over.
-	Hears(node string) bool
+	// Reachable reports whether a node has reported lately: otherwise all calls there are over.
+	Reachable(node string) bool
 	// Over reports whether calls of an epoch cannot begin any more at a node, because it has not
 	// been heard for a while, or it knows that the epoch has ended.
 	Over(node, epoch string) bool
