@@ -62,7 +62,7 @@ func (tx *Tx) lockFor(now int64, effects []effect.Effect) {
 		tx.BeginAll(now, 0, false)
 		return
 	}
-	var few [MostPrefetched]Key
+	var few [MaxPrefetched]Key
 	keys := few[:0]
 	for i := range effects {
 		f := &effects[i]

@@ -121,8 +121,8 @@ type hand struct {
 
 const (
 	// buckets examined under one lock; most are skipped because their keys have no deadline
-	mostBuckets = 64
-	pickier     = 8 // factor for the number of samples while no key of low worth is found
+	maxBuckets = 64
+	pickier    = 8 // factor for the number of samples while no key of low worth is found
 )
 
 // evictFrom evicts one key of a shard, if there is one that may be evicted.
@@ -134,7 +134,7 @@ func (v *evictor) evictFrom(sh *shard, now int64) {
 	}
 	defer tx.endStep()
 	v.best, v.expired, v.enough, v.visited = nil, nil, false, 0
-	for buckets := 0; buckets < mostBuckets && !v.enough; buckets++ {
+	for buckets := 0; buckets < maxBuckets && !v.enough; buckets++ {
 		if !v.look(sh) {
 			break
 		}

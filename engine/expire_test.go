@@ -171,9 +171,9 @@ func (w *observedSweeper) round(now int64) {
 	}
 }
 
-// mostPerStep is how many keys a step may visit: those of full buckets, of which one or two may
+// maxPerStep is how many keys a step may visit: those of full buckets, of which one or two may
 // have a short chain.
-const mostPerStep = sweepBuckets*16 + 32
+const maxPerStep = sweepBuckets*16 + 32
 
 func TestSweepRoundDeletesExpiredKeys(t *testing.T) {
 	e := New(Options{Seed: [2]uint64{1, 2}})
@@ -208,7 +208,7 @@ func TestSweepRoundDeletesExpiredKeys(t *testing.T) {
 		tx.End()
 	}
 	assert.Equal(t, manyKeys-sizes[1]-lateKeys, w.deleted)
-	assert.LessOrEqual(t, w.most, mostPerStep)
+	assert.LessOrEqual(t, w.most, maxPerStep)
 	left := 0
 	for db := range sizes {
 		keys, expires := e.Size(db)

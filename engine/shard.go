@@ -227,14 +227,14 @@ func (tx *Tx) recount() {
 	}
 }
 
-// mostRecounts is how often Size reads again while calls on several shards end.
-const mostRecounts = 100
+// maxRecounts is how often Size reads again while calls on several shards end.
+const maxRecounts = 100
 
 // Size returns how many keys a database has and how many of them have a deadline. Expired keys
 // count until they are deleted, as in Redis. It takes no lock: changes of calls that have not ended
 // do not count.
 func (e *Engine) Size(db int) (keys, expires int) {
-	for range mostRecounts {
+	for range maxRecounts {
 		ended := e.recountsEnded.Load()
 		keys, expires = e.sum(db)
 		if e.recountsBegun.Load() == ended {

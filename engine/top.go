@@ -9,8 +9,8 @@ import (
 // AllDatabases is the argument of Top for all databases.
 const AllDatabases = denials.AllDatabases
 
-// MostTop returns how many keys Top can return at most. Only a part of them is exact, see Top.
-func (e *Engine) MostTop() int { return len(e.shards) * denials.MaxCounters }
+// MaxTop returns how many keys Top can return at most. Only a part of them is exact, see Top.
+func (e *Engine) MaxTop() int { return len(e.shards) * denials.MaxCounters }
 
 // Top returns the n keys of a database, or of all, that were denied most since the start or
 // ResetStats, those denied most first. It counts in bounded memory: of N denials in a shard, a key

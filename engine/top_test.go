@@ -36,7 +36,7 @@ func TestTopIsWithinErrorBounds(t *testing.T) {
 		}
 
 		top, reported := c.e.Top(0, 1<<20), map[string]bool{}
-		require.LessOrEqual(t, len(top), c.e.MostTop())
+		require.LessOrEqual(t, len(top), c.e.MaxTop())
 		for i, d := range top {
 			name := string(d.Name)
 			reported[name] = true

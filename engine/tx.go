@@ -369,9 +369,9 @@ func (tx *Tx) delete(k Key, o object.Object) {
 	tx.apply(o, &effect.Effect{Kind: effect.Delete, Key: k})
 }
 
-// MostPrefetched is how many keys Prefetch loads at most, the first ones. More would leave the
+// MaxPrefetched is how many keys Prefetch loads at most, the first ones. More would leave the
 // cache before the calls use them.
-const MostPrefetched = 16
+const MaxPrefetched = 16
 
 // Prefetch loads the objects of keys that Begin or Join was given into the CPU's caches, all at
 // once: otherwise the calls would wait for each in turn. With a single key it does nothing. See
@@ -380,7 +380,7 @@ func (tx *Tx) Prefetch(keys []Key) {
 	if len(keys) < 2 {
 		return
 	}
-	var objects [MostPrefetched]object.Object
+	var objects [MaxPrefetched]object.Object
 	keys = keys[:min(len(keys), len(objects))]
 	for i := range keys {
 		if d := tx.e.shardOf(keys[i]).dbs[tx.db].keys; d != nil {

@@ -236,7 +236,7 @@ type grants struct {
 
 const permitKeys = 20
 
-func mostPermits(key int) int { return 5 + 10*key }
+func maxPermits(key int) int { return 5 + 10*key }
 
 // grants starts the clients.
 func (c *nodes) grants() *grants {
@@ -257,7 +257,7 @@ func (c *nodes) grants() *grants {
 func (p *grants) call(client *redis.ClusterClient, k int) {
 	begun := time.Now()
 	// in the background: a call that is cut short by the end of the test would be unknown
-	reply, err := client.Do(context.Background(), "RL.SLIDE", fmt.Sprint("limit", k), mostPermits(k), "1h").Slice()
+	reply, err := client.Do(context.Background(), "RL.SLIDE", fmt.Sprint("limit", k), maxPermits(k), "1h").Slice()
 	took := int64(time.Since(begun))
 	for l := p.longest.Load(); took > l && !p.longest.CompareAndSwap(l, took); l = p.longest.Load() {
 	}
@@ -288,8 +288,8 @@ func (p *grants) conserved() {
 	for k := range permitKeys {
 		have, err := client.ZCard(t.Context(), fmt.Sprint("limit", k)).Result()
 		require.NoError(t, err)
-		assert.LessOrEqual(t, p.admitted[k].Load(), int64(mostPermits(k)), "key %d", k)
-		assert.LessOrEqual(t, have, int64(mostPermits(k)))
+		assert.LessOrEqual(t, p.admitted[k].Load(), int64(maxPermits(k)), "key %d", k)
+		assert.LessOrEqual(t, have, int64(maxPermits(k)))
 		assert.GreaterOrEqual(t, have, p.admitted[k].Load(), "an acknowledged admit is forgotten")
 		sum, lost = sum+p.admitted[k].Load(), lost+have-p.admitted[k].Load()
 	}

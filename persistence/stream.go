@@ -88,7 +88,7 @@ func (c *CallReader) Read(b []byte, apply Apply) (size int, err error) {
 		c.effects = c.effects[:0]
 		return size, errorIn(&r, size)
 	}
-	if err == nil && len(c.effects) >= engine.MostPrefetched {
+	if err == nil && len(c.effects) >= engine.MaxPrefetched {
 		err = c.Flush(apply)
 	}
 	return size, err

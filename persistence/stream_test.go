@@ -62,7 +62,7 @@ func TestReadStateRefusesCutStream(t *testing.T) {
 }
 
 func TestCallReaderAppliesWhatAppendCallWrote(t *testing.T) {
-	for _, count := range []int{0, 1, engine.MostPrefetched, maxPiece, 3*maxPiece + 1} {
+	for _, count := range []int{0, 1, engine.MaxPrefetched, maxPiece, 3*maxPiece + 1} {
 		var effects, got []effect.Effect
 		for i := range count {
 			effects = append(effects, effect.Effect{
@@ -91,7 +91,7 @@ func TestCallReaderAppliesWhatAppendCallWrote(t *testing.T) {
 
 // Small calls are applied together, in order, at the latest of their times.
 func TestCallReaderAppliesSeveralCallsAtOnce(t *testing.T) {
-	const calls = engine.MostPrefetched + 3
+	const calls = engine.MaxPrefetched + 3
 	var reader CallReader
 	var names []string
 	var times []int64
@@ -116,11 +116,11 @@ func TestCallReaderAppliesSeveralCallsAtOnce(t *testing.T) {
 		_, err := reader.Read(b, to)
 		require.NoError(t, err)
 	}
-	assert.Len(t, names, engine.MostPrefetched)
+	assert.Len(t, names, engine.MaxPrefetched)
 	require.NoError(t, reader.Flush(apply))
 	require.NoError(t, reader.Flush(apply))
 	assert.Equal(t, want, names)
-	assert.Equal(t, []int64{100 + engine.MostPrefetched, 100 + calls - 1}, times)
+	assert.Equal(t, []int64{100 + engine.MaxPrefetched, 100 + calls - 1}, times)
 }
 
 func TestCallReaderReturnsErrors(t *testing.T) {
@@ -137,7 +137,7 @@ func TestCallReaderReturnsErrors(t *testing.T) {
 	require.NoError(t, err)
 	assert.ErrorIs(t, reader.Flush(refuse), refused)
 	assert.NoError(t, reader.Flush(refuse), "nothing is left")
-	for range engine.MostPrefetched {
+	for range engine.MaxPrefetched {
 		_, err = reader.Read(b, refuse)
 	}
 	assert.ErrorIs(t, err, refused)

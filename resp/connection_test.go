@@ -216,7 +216,7 @@ func TestMaxClients(t *testing.T) {
 }
 
 func TestMaxClientsIsLimitedByOpenFiles(t *testing.T) {
-	c := startServer(t, config.Defaults{MaxClients: 5, MostClients: 10}).dial()
+	c := startServer(t, config.Defaults{MaxClients: 5, MaxPossibleClients: 10}).dial()
 	require.Equal(t, "+OK", c.do("CONFIG SET maxclients 10"))
 	require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - "+
 		"The operating system is not able to handle the specified number of clients, try with 10", c.do("CONFIG SET "+

@@ -87,7 +87,7 @@ func (s *session) addToGroup(p command.Prepared) {
 // full, may not join, or would be refused. While the disk fails each call runs alone, see
 // session.See.
 func (s *session) extendGroup() {
-	for offset := 0; len(s.group) < maxGroupCalls && len(s.Hasher.Keys) < engine.MostPrefetched; {
+	for offset := 0; len(s.group) < maxGroupCalls && len(s.Hasher.Keys) < engine.MaxPrefetched; {
 		words, size := s.guard.Ahead(offset)
 		if size == 0 || offset+size > maxGroupBytes ||
 			offset == 0 && (s.server.Refusal() != "" || s.server.paused.Load() != nil) {

@@ -97,7 +97,7 @@ func (s *Server) newSession(g *wire.Guard) *session {
 	g.Unread = func(bytes int64) { s.countOutputOverrun(ss, bytes) }
 	g.Relieve = ss.evictClientsIfNeeded
 	g.LoginTime = s.Settings.PreauthTimeout
-	g.LimitBulk(s.executor.MostBulk)
+	g.LimitBulk(s.executor.MaxBulk)
 	ss.profile.resp.Store(2)
 	ss.profile.active.Store(ss.created)
 	ss.logout()

@@ -95,8 +95,8 @@ func (a *attack) measure(ctx context.Context, binary string, long time.Duration)
 	return o, err
 }
 
-// mostMemory is the resident memory at which the server is killed, to protect the machine.
-const mostMemory = 4 << 30
+// maxMemory is the resident memory at which the server is killed, to protect the machine.
+const maxMemory = 4 << 30
 
 // watch samples the resident memory of the process. The function that it returns ends that and
 // returns the peak.
@@ -113,7 +113,7 @@ func watch(t *target) (most func() int64) {
 				return
 			case <-ticker.C:
 				peak = max(peak, t.status("VmRSS"))
-				if peak > mostMemory {
+				if peak > maxMemory {
 					t.process.Process.Kill()
 				}
 			}

@@ -91,7 +91,7 @@ func (c *setup) complete(a *arguments) (err error) {
 		return err
 	}
 	c.wanted = c.MaxClients.Load()
-	c.LimitClients(c.mostClients())
+	c.LimitClients(c.maxPossibleClients())
 	c.Keep()
 	return nil
 }
@@ -123,9 +123,9 @@ func (c *setup) validate() error {
 	return nil
 }
 
-// mostClients returns how many clients the limit on open files allows, after subtracting the
+// maxPossibleClients returns how many clients the limit on open files allows, after subtracting the
 // reserved clients of the Unix socket and the connections of the HTTP port.
-func (c *setup) mostClients() int {
+func (c *setup) maxPossibleClients() int {
 	most := process.MaxConnections()
 	if c.Start.UnixSocket != "" {
 		most = max(1, most-int(c.ReservedClients.Load()))

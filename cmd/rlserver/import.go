@@ -66,8 +66,8 @@ func importKeys(args []string, out io.Writer) error {
 	if _, err := parser.Parse(args); err != nil {
 		return fmt.Errorf("%w: see rlserver import --help", err)
 	}
-	const megabyte, mostMegabytes = 1_000_000, 1_000_000_000
-	if f.MegabytesPerSecond > mostMegabytes {
+	const megabyte, maxMegabytes = 1_000_000, 1_000_000_000
+	if f.MegabytesPerSecond > maxMegabytes {
 		return errors.New("--megabytes-per-second is too large")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

@@ -206,7 +206,7 @@ func (s *counterSubject) used(now int64) int64 {
 }
 
 func (s *counterSubject) admits(now, cost int64) bool { return s.used(now)+cost <= s.rule.Limit }
-func (s *counterSubject) left(now int64, _ int) int64 { return mostAdmitted(s, now, s.rule.Limit) }
+func (s *counterSubject) left(now int64, _ int) int64 { return maxAdmitted(s, now, s.rule.Limit) }
 func (s *counterSubject) unused(now int64) bool       { return s.used(now) == 0 }
 
 func TestCounterAtTheExtremes(t *testing.T) {

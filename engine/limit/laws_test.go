@@ -94,7 +94,7 @@ func (s *tokenSubject) admits(now, cost int64) bool {
 	return true
 }
 
-func (s *tokenSubject) left(now int64, _ int) int64 { return mostAdmitted(s, now, s.rule.Capacity) }
+func (s *tokenSubject) left(now int64, _ int) int64 { return maxAdmitted(s, now, s.rule.Capacity) }
 
 // unused reports whether the bucket is full: only a full one admits its whole capacity at once.
 func (s *tokenSubject) unused(now int64) bool { return s.admits(now, s.rule.Capacity) }
@@ -188,7 +188,7 @@ func (s *fixedSubject) used(now int64) (used int64) {
 }
 
 func (s *fixedSubject) admits(now, cost int64) bool { return s.used(now)+cost <= s.rule.Limit }
-func (s *fixedSubject) left(now int64, _ int) int64 { return mostAdmitted(s, now, s.rule.Limit) }
+func (s *fixedSubject) left(now int64, _ int) int64 { return maxAdmitted(s, now, s.rule.Limit) }
 func (s *fixedSubject) unused(now int64) bool       { return s.used(now) == 0 }
 
 // slideSubject's oracle searches all hits. One rule is RL.SLIDE, several are RL.MULTI.
@@ -262,7 +262,7 @@ func (s *slideSubject) admits(now, cost int64) bool {
 
 func (s *slideSubject) left(now int64, rule int) int64 {
 	one := &slideSubject{rules: s.rules[rule : rule+1], taken: s.taken}
-	return mostAdmitted(one, now, s.rules[rule].Limit)
+	return maxAdmitted(one, now, s.rules[rule].Limit)
 }
 
 func (s *slideSubject) unused(now int64) bool {
@@ -276,8 +276,8 @@ func (s *slideSubject) unused(now int64) bool {
 	return true
 }
 
-// mostAdmitted tries every cost from limit down.
-func mostAdmitted(s subject, now, limit int64) int64 {
+// maxAdmitted tries every cost from limit down.
+func maxAdmitted(s subject, now, limit int64) int64 {
 	for n := limit; n > 0; n-- {
 		if s.admits(now, n) {
 			return n

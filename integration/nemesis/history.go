@@ -48,9 +48,9 @@ type key struct {
 const (
 	activeKeys  = 24
 	callsPerKey = 60
-	// mostUnknown bounds the work of the check: each could have been executed at any later moment.
-	mostUnknown = 8
-	checkTime   = 20 * time.Second // of a key
+	// maxUnknown bounds the work of the check: each could have been executed at any later moment.
+	maxUnknown = 8
+	checkTime  = 20 * time.Second // of a key
 )
 
 // book has the keys that are called now, and checks those that have had their calls.
@@ -135,7 +135,7 @@ func (b *book) done(k *key, client int, begun int64, call clustertest.Call, answ
 	} else {
 		b.refused.Add(1)
 	}
-	full := len(k.calls) >= callsPerKey || k.unknown >= mostUnknown
+	full := len(k.calls) >= callsPerKey || k.unknown >= maxUnknown
 	k.mu.Unlock()
 	b.release(k, full)
 }

@@ -19,20 +19,20 @@ const (
 // locks, and stored.
 func (c *Command) BoundsWords() bool { return c.Group == "ratelimit" }
 
-// TooLong returns an error if a word of a limiter's call is too long, before the call runs. mostKey
-// is the limit for keys, in bytes.
-func (c *Command) TooLong(words [][]byte, mostKey int64) error {
-	most := int(min(MaxWordLen, mostKey))
+// TooLong returns an error if a word of a limiter's call is too long, before the call runs.
+// maxKeyLen is the limit for keys, in bytes.
+func (c *Command) TooLong(words [][]byte, maxKeyLen int64) error {
+	most := int(min(MaxWordLen, maxKeyLen))
 	for _, word := range words {
 		if len(word) > most {
-			return c.findTooLong(words, mostKey)
+			return c.findTooLong(words, maxKeyLen)
 		}
 	}
 	return nil
 }
 
 // findTooLong returns the error that names the word, or nil. A key may be longer than other words.
-func (c *Command) findTooLong(words [][]byte, mostKey int64) error {
+func (c *Command) findTooLong(words [][]byte, maxKeyLen int64) error {
 	keys := make(map[int]bool)
 	for _, spec := range c.Keys {
 		spec.positions(words, func(i int) { keys[i] = true })
@@ -40,13 +40,13 @@ func (c *Command) findTooLong(words [][]byte, mostKey int64) error {
 	for i, word := range words {
 		size := int64(len(word))
 		switch {
-		case keys[i] && size > mostKey:
+		case keys[i] && size > maxKeyLen:
 			return engine.Error(
 				fmt.Sprintf(
 					"ERR %s is too long: it has %d bytes, and proto-max-key-len allows %d",
 					c.wordName(words, i),
 					size,
-					mostKey,
+					maxKeyLen,
 				),
 			)
 		case !keys[i] && size > MaxWordLen:

@@ -10,7 +10,7 @@ import (
 const (
 	defaultSlowerThan = 10_000 // µs
 	defaultSlowlogLen = 128
-	mostPercentiles   = 100
+	maxPercentiles    = 100
 )
 
 var defaultPercentiles = []float64{50, 99, 99.9}
@@ -40,7 +40,7 @@ func percentiles() Value {
 			for _, word := range strings.Fields(value) {
 				p, ok := grammar.ParseFloat([]byte(word))
 				switch {
-				case !ok || len(list) == mostPercentiles:
+				case !ok || len(list) == maxPercentiles:
 					return nil, errPercentiles
 				case p < 0 || p > 100:
 					return nil, errPercentileRange

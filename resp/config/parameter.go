@@ -272,7 +272,7 @@ func clients() Value {
 	v.Set = func(s *Settings, value string) (func(), error) {
 		put, err := set(s, value)
 		n, _ := grammar.ParseInt([]byte(value))
-		if most := s.Start.MostClients; err == nil && most > 0 && n > int64(most) {
+		if most := s.Start.MaxPossibleClients; err == nil && most > 0 && n > int64(most) {
 			err = valueError(
 				fmt.Sprintf(
 					"The operating system is not able to handle the specified number of clients, try with %d",

@@ -30,7 +30,7 @@ type Defaults struct {
 	ProtectedMode  bool
 	MaxClients     int
 	// the maximum that the system supports, and that CONFIG SET maxclients accepts; 0: no limit
-	MostClients int
+	MaxPossibleClients int
 	// number of MaxClients that are reserved for local clients, and as many beyond MaxClients for
 	// the Unix socket
 	Reserved int
@@ -255,7 +255,7 @@ func (s *Settings) SetPassword(password string) {
 
 // LimitClients limits how many clients may be connected to what the system supports.
 func (s *Settings) LimitClients(most int) {
-	s.Start.MostClients = most
+	s.Start.MaxPossibleClients = most
 	s.MaxClients.Store(min(s.MaxClients.Load(), int64(most)))
 }
 

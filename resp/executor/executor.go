@@ -61,8 +61,8 @@ func (x *Executor) Resolve(words [][]byte, last *command.Command) (p command.Pre
 	return p, err
 }
 
-// MostBulk returns the maximum length in bytes of an argument of the command with a name.
-func (x *Executor) MostBulk(name []byte) int64 {
+// MaxBulk returns the maximum length in bytes of an argument of the command with a name.
+func (x *Executor) MaxBulk(name []byte) int64 {
 	if c := command.Table.Find(name); c == nil || !c.BoundsWords() {
 		return math.MaxInt64
 	}

@@ -68,9 +68,9 @@ const (
 		"TRYAGAIN another node begins to lead this slot, and the call has changed nothing: send it again")
 )
 
-// mostInStep is how many queues a waiter joins or leaves under one hold of their locks: more would
+// maxInStep is how many queues a waiter joins or leaves under one hold of their locks: more would
 // delay the calls of others. A limiter has fewer keys.
-const mostInStep = 256
+const maxInStep = 256
 
 // Enqueue makes a call wait whose handler has returned command.ErrWait. The caller holds the locks
 // of its keys; when it has released them, it calls Join. wake is called when the call has a reply;
@@ -87,7 +87,7 @@ func (qs *Queues) Enqueue(
 		Env: c.Env, Client: c.Client, Account: c.Account, DB: c.DB, Request: c.Request, Attempt: command.NextAttempt,
 		Reply: wire.Reply{RESP3: c.Reply.RESP3}, Wanted: c.Wanted,
 	}
-	if len(c.Keys) <= mostInStep {
+	if len(c.Keys) <= maxInStep {
 		qs.join(c.Tx, w, w.begin())
 	}
 	return w
@@ -101,7 +101,7 @@ func (w *Waiter) Join(tx *engine.Tx) {
 	if w.joined > 0 {
 		return
 	}
-	for keys := range slices.Chunk(w.begin(), mostInStep) {
+	for keys := range slices.Chunk(w.begin(), maxInStep) {
 		if w.joined > 0 && !w.isPending() {
 			break
 		}
@@ -140,7 +140,7 @@ func (w *Waiter) begin() (keys []engine.Key) {
 	}
 	slices.SortFunc(keys, engine.Key.Compare)
 	keys = slices.CompactFunc(keys, engine.Key.Is)
-	w.steps = make([][]entry, (len(keys)+mostInStep-1)/mostInStep)
+	w.steps = make([][]entry, (len(keys)+maxInStep-1)/maxInStep)
 	w.size = waiterSize + len(keys)*keySize
 	for _, word := range w.prepared.Words {
 		w.size += wire.WordSize + 2*len(word)

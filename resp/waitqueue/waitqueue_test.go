@@ -214,7 +214,7 @@ func manyKeys(n int) string {
 }
 
 const (
-	large  = 4 * mostInStep
+	large  = 4 * maxInStep
 	popped = "*3\r\n$4\r\nk500\r\n$1\r\na\r\n$1\r\n1\r\n"
 )
 
@@ -249,7 +249,7 @@ func TestPopOnManyKeysIsServedWhileItJoins(t *testing.T) {
 		keys[i] = f.Env.Engine.Key(fmt.Append(nil, "k", i))
 	}
 	slices.SortFunc(keys, engine.Key.Compare)
-	inFirst, inSecond := keys[mostInStep/2], keys[mostInStep*3/2]
+	inFirst, inSecond := keys[maxInStep/2], keys[maxInStep*3/2]
 	for range 20 {
 		require.Equal(t, commandtest.Waits, f.Do("BZPOPMIN "+manyKeys(large)+" 1000"))
 		w, joined := f.last, make(chan struct{})
@@ -257,10 +257,10 @@ func TestPopOnManyKeysIsServedWhileItJoins(t *testing.T) {
 			defer close(joined)
 			w.Join(f.Env.Engine.NewTx())
 		}()
-		for f.qs.Len() < mostInStep {
+		for f.qs.Len() < maxInStep {
 			runtime.Gosched()
 		}
-		for f.isFree(inSecond) && f.qs.Len() == mostInStep {
+		for f.isFree(inSecond) && f.qs.Len() == maxInStep {
 			runtime.Gosched() // nothing that the second step writes has been seen
 		}
 		f.Do("ZADD " + string(inFirst.Name) + " 1 a")

@@ -56,7 +56,7 @@ var clientHello = []byte{0x16, 0x03}
 type framing struct {
 	limits        *config.ConnectionLimits
 	authenticated bool
-	mostBulk      func(name []byte) int64 // see Guard.LimitBulk; may be nil
+	maxBulk       func(name []byte) int64 // see Guard.LimitBulk; may be nil
 
 	buf  []byte
 	head int // beginning of the next command
@@ -187,8 +187,8 @@ func (f *framing) readBulkLength() bool {
 		return f.refuse(errBulkBeforeAuth)
 	case n > f.limits.MaxQuery.Load()-int64(next-f.head)-2:
 		return f.refuse(errBigQuery)
-	case n > spareBulk && f.mostBulk != nil:
-		if most := f.mostBulk(f.name()); n-spareBulk > most {
+	case n > spareBulk && f.maxBulk != nil:
+		if most := f.maxBulk(f.name()); n-spareBulk > most {
 			return f.refuse(bulkTooLarge(most))
 		}
 	}

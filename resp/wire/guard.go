@@ -111,7 +111,7 @@ func (g *Guard) LoggedIn() bool { return g.loginSince.Load() == nil }
 // LimitBulk limits the bulk strings of single commands: most returns the maximum length in bytes of
 // an argument of the command with a name. One that is far longer ends the stream when its length
 // arrives, before any memory is used for it.
-func (g *Guard) LimitBulk(most func(name []byte) int64) { g.in.mostBulk = most }
+func (g *Guard) LimitBulk(most func(name []byte) int64) { g.in.maxBulk = most }
 
 // class returns the class of the output buffer limit that applies to the client.
 func (g *Guard) class() config.ClientClass { return config.ClientClass(g.kind.Load()) }

@@ -37,7 +37,7 @@ const defaultTop = 10
 func top(c *command.Call) error {
 	n := int64(defaultTop)
 	if c.Args.More() {
-		n = parseTopCount(&c.Args, int64(c.Env.Engine.MostTop()))
+		n = parseTopCount(&c.Args, int64(c.Env.Engine.MaxTop()))
 	}
 	if err := c.Args.End(); err != nil {
 		return err

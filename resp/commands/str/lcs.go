@@ -86,9 +86,9 @@ func parseLcsOptions(a *command.Args) (want lcsRequest) {
 	return want
 }
 
-// mostCells is the maximum number of pairs of bytes that are compared, whatever the limit on bulk
+// maxCells is the maximum number of pairs of bytes that are compared, whatever the limit on bulk
 // strings. One bit of each pair is kept.
-const mostCells = 1 << 32
+const maxCells = 1 << 32
 
 // LCSFits returns an error if two strings of these lengths, in bytes, are too long. The limits are
 // those of Redis, which keeps 4 bytes for each pair.
@@ -98,7 +98,7 @@ func LCSFits(a, b, maxBulk int64) error {
 		return ErrLCSTooLong
 	case cells > uint64(maxBulk)/4:
 		return ErrLCSBound
-	case cells > mostCells:
+	case cells > maxCells:
 		return ErrLCSMemory
 	}
 	return nil
