@@ -49,6 +49,12 @@ clients: ## redis-cli and redis-py over TLS; redis-py, ioredis, Lettuce, go-redi
 	CLIENTS_LIVE=1 CLIENTS_DIR=$(CURDIR)/.cache/clients \
 		$(GO) test -count=1 -timeout 20m -run '^TestTLS|^TestClusterClients$$' ./integration
 
+.PHONY: libraries
+libraries: ## libraries of Go, Python and Node that limit on Redis: exactly their limit, the same replies as on a real redis-server
+	integration/libraries/install .cache/libraries
+	LIBRARIES_LIVE=1 LIBRARIES_DIR=$(CURDIR)/.cache/libraries \
+		$(GO) test -count=1 -timeout 30m -run '^TestLibraries$$' -v ./integration
+
 .PHONY: page
 page: ## test the server's page in headless Chromium; fails if it is not installed. SCREENSHOTS=DIR writes screenshots to DIR
 	cd integration/browser && $(GO) vet . && $(GO) test -count=1 ./...
