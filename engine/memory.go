@@ -124,7 +124,8 @@ func (e *Engine) Memory() *Memory { return e.memory }
 
 // Discard removes the engine from the memory that it shares, when it is no longer used, and drops
 // its keys: idle connections may refer to it for as long as they are open. It takes the locks of
-// its shards, one after the other, and may be called again.
+// its shards, one after the other, and may be called again. Keys that a script holds for long, see
+// Hold, are dropped when it ends: Discard does not wait for that.
 func (e *Engine) Discard() {
 	m := e.memory
 	m.mu.Lock()
@@ -134,14 +135,24 @@ func (e *Engine) Discard() {
 	}
 	m.mu.Unlock()
 	for i := range e.shards {
-		sh := &e.shards[i]
-		sh.mu.Lock()
-		m.used.Add(-sh.reported)
-		sh.reported, sh.discarded = 0, true
-		for db := range sh.dbs {
-			sh.flush(db)
+		if sh := &e.shards[i]; sh.mu.Take(false) {
+			sh.discard()
+		} else { // a script holds it, for as long as it likes
+			go func() {
+				sh.mu.Lock()
+				sh.discard()
+			}()
 		}
-		sh.mu.Unlock()
+	}
+}
+
+// discard drops the keys of a shard, and unlocks it.
+func (sh *shard) discard() {
+	defer sh.mu.Unlock()
+	sh.e.memory.used.Add(-sh.reported)
+	sh.reported, sh.discarded = 0, true
+	for db := range sh.dbs {
+		sh.flush(db)
 	}
 }
 
@@ -184,10 +195,13 @@ func (tx *Tx) MemoryUsage(k Key) (bytes int64, ok bool) {
 	return object.Weigh(o), true
 }
 
-// Usage is MemoryUsage outside of a call; 0 for a missing key. It takes the key's lock itself.
+// Usage is MemoryUsage outside of a call; 0 for a missing key, or one that a script holds for long.
+// It takes the key's lock itself.
 func (e *Engine) Usage(db int, k Key) (bytes int64) {
 	sh := e.shardOf(k)
-	sh.mu.Lock()
+	if !sh.mu.Take(false) {
+		return 0
+	}
 	defer sh.mu.Unlock()
 	if o := sh.find(db, k); o != nil {
 		return object.Weigh(o)

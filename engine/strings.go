@@ -28,10 +28,12 @@ func (tx *Tx) Share(k Key) (value []byte, ok bool, err error) {
 }
 
 // StringLength returns the length of the string under a key, in bytes; 0 if the key holds no
-// string. It takes the key's lock itself.
+// string, or if a script holds the key for long. It takes the key's lock itself.
 func (e *Engine) StringLength(db int, k Key) int64 {
 	sh := e.shardOf(k)
-	sh.mu.Lock()
+	if !sh.mu.Take(false) {
+		return 0
+	}
 	defer sh.mu.Unlock()
 	if s, ok := sh.find(db, k).(*object.String); ok {
 		return int64(len(s.Value))

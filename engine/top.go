@@ -27,7 +27,8 @@ func (e *Engine) Top(db, n int) (top []denials.Count) {
 	return denials.Top(top, n)
 }
 
-// NameOf returns the name of a key by the hash that Top returns; nil if the key does not exist.
+// NameOf returns the name of a key by the hash that Top returns; nil if the key does not exist,
+// or if a script holds it for long.
 func (e *Engine) NameOf(db int, hash uint64) (name []byte) {
 	sh := e.shardOf(Key{Hash: hash})
 	if !sh.mu.Take(false) {

@@ -113,6 +113,9 @@ func clientPause(c *command.Call) error {
 	if err := c.Args.End(); err != nil {
 		return err
 	}
+	if s.Engine.Held() { // changes would go on after OK
+		return command.ErrBusy
+	}
 	next := &pause{until: command.After(now, ms), all: all}
 	if p := s.currentPause(); p != nil {
 		next.until, next.all = max(next.until, p.until), next.all || p.all

@@ -185,7 +185,7 @@ func (s *session) reject(c *command.Command, err error) {
 	if c != nil && c == execCommand {
 		s.transaction = transaction{}
 		s.unwatch()
-		text = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(text, "ERR ")
+		text = execAbortedBy + strings.TrimPrefix(text, "ERR ")
 	}
 	if c != nil {
 		s.server.Stats.Rejected(c.Index, int(s.Client))

@@ -81,7 +81,7 @@ func TestBusyScripts(t *testing.T) {
 	assert.Equal(t, busy, other.do("DBSIZE"))
 	require.Equal(t, "+OK", other.do("MULTI"))
 	other.do("GET k")
-	assert.Equal(t, busy, other.do("EXEC"))
+	assert.Equal(t, "-EXECABORT Transaction discarded because of: "+busy[1:], other.do("EXEC"))
 	require.Equal(t, "+OK", other.do("SCRIPT KILL"))
 	assert.True(t, strings.HasPrefix(<-ended, "-ERR Script killed by user with SCRIPT KILL... script: "))
 	assert.Equal(t, "$-1", other.do("GET k"))
@@ -95,6 +95,42 @@ func TestBusyScripts(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 	assert.Equal(t, ":1", <-ended)
 	assert.Equal(t, "$1 1", other.do("GET k"))
+}
+
+// A script that runs for too long delays nobody: neither those that stop watching its keys, nor
+// calls that use all keys, nor evictions for keys of others.
+func TestNobodyWaitsForABusyScript(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c, other, watching, queued := ts.dial(), ts.dial(), ts.dial(), ts.dial()
+	require.Equal(t, "+OK", other.do("CONFIG SET lua-time-limit 1"))
+	for _, w := range []*testClient{watching, queued} {
+		require.Equal(t, "+OK", w.do("WATCH k"))
+	}
+	require.Equal(t, "+OK", queued.do("MULTI"))
+	ended := make(chan string)
+	go func() { ended <- c.eval("while true do end", "1", "k") }()
+	require.Eventually(t, func() bool { return strings.HasPrefix(other.do("GET k"), "-BUSY ") },
+		10*time.Second, time.Millisecond)
+
+	assert.Equal(t, "+OK", watching.do("UNWATCH"))
+	assert.Equal(t, "+OK", queued.do("DISCARD"))
+	for _, call := range []string{
+		"ZUNIONSTORE k 1 a", "ZUNIONSTORE a 1 k", "BITOP AND a k", "COPY k a", "RL.TOP", "RL.POLICY SET p SLIDE 1 1s",
+		"CLIENT PAUSE 1", "SAVE", "DEBUG RELOAD",
+	} {
+		assert.Contains(t, other.do(call), "-BUSY ", "%s", call)
+	}
+	require.Equal(t, "+OK", other.do("CONFIG SET maxmemory-policy allkeys-lru"))
+	require.Equal(t, "+OK", other.do("CONFIG SET maxmemory 1"))
+	for i := range 100 {
+		other.do(fmt.Sprint("SET ", i, " 1")) // OK, OOM, or BUSY on the script's shard
+	}
+	require.Equal(t, "+OK", other.do("CONFIG SET maxmemory 0"))
+	require.Equal(t, "+OK", other.do("SCRIPT KILL"))
+	<-ended
+	assert.Equal(t, "+OK", watching.do("SET k 1"))
+	require.Equal(t, "+OK", queued.do("MULTI"))
+	assert.Equal(t, "*0", queued.do("EXEC"))
 }
 
 // Scripts that came with EVAL are bounded in number, and all of them in memory: those used last

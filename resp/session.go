@@ -56,7 +56,7 @@ type session struct {
 
 	// MULTI and WATCH, see transaction.go.
 	transaction transaction
-	watching    engine.Watch
+	watching    *engine.Watch
 
 	messages pubsub.Conn // what it publishes and has subscribed to
 
@@ -80,7 +80,8 @@ const maxKeptReply = 8 << 10
 // newSession returns a session without an id.
 func (s *Server) newSession(g *wire.Guard) *session {
 	ss := &session{
-		server: s, guard: g, created: s.elapsed(),
+		watching: new(engine.Watch),
+		server:   s, guard: g, created: s.elapsed(),
 		Runner: executor.Runner{
 			Call: command.Call{
 				Env: &s.Env, Tx: s.Engine.NewTx(),

@@ -40,8 +40,11 @@ const (
 	errWatchInMulti  = engine.Error("ERR WATCH inside MULTI is not allowed")
 	errNotInMulti    = engine.Error("ERR Command not allowed inside a transaction")
 	errExecAborted   = engine.Error("EXECABORT Transaction discarded because of previous errors.")
+	errExecBusy      = execAbortedBy + command.ErrBusy
 	errQueueTooLarge = engine.Error("ERR the transaction is too large: its commands may take 1 GB together")
 )
+
+const execAbortedBy = "EXECABORT Transaction discarded because of: "
 
 // The memory of a transaction, in bytes.
 const (
@@ -163,16 +166,17 @@ func exec(c *command.Call) error {
 		c.Reply.NullArray()
 		return t.refusal
 	}
-	if !s.beginAll(&t) { // keys stay watched: to unwatch them would wait for the script
-		return command.ErrBusy
+	if !s.beginAll(&t) {
+		s.unwatch()
+		return errExecBusy
 	}
 	if s.GivenUp() { // while it waited for the locks
-		s.Tx.Unwatch(&s.watching)
+		s.Tx.Unwatch(s.watching)
 		s.away.node.refused = true
 		return errNotHere
 	}
-	intact := s.Tx.Intact(&s.watching)
-	s.Tx.Unwatch(&s.watching)
+	intact := s.Tx.Intact(s.watching)
+	s.Tx.Unwatch(s.watching)
 	if !intact {
 		s.Reply.NullArray()
 		return nil
@@ -225,7 +229,7 @@ func watchKeys(c *command.Call) error {
 		return err
 	}
 	for c.Args.More() {
-		c.Tx.Watch(&s.watching, c.Args.Key())
+		c.Tx.Watch(s.watching, c.Args.Key())
 	}
 
 	c.Reply.OK()
@@ -248,7 +252,17 @@ func (s *session) unwatch() {
 		return
 	}
 	s.use(s.watch)
-	s.Tx.Begin(s.Env.Clock(), s.DB, keys, false)
-	s.Tx.Unwatch(&s.watching)
-	s.Tx.End()
+	if s.Tx.BeginUnlessHeld(s.Env.Clock(), s.DB, keys, false, false) {
+		s.Tx.Unwatch(s.watching)
+		s.Tx.End()
+		return
+	}
+	// a script that takes too long uses a key: the watching ends when the script does
+	old, tx, now := s.watching, s.Env.Engine.NewTx(), s.Env.Clock()
+	s.watching = new(engine.Watch)
+	go func() {
+		tx.Begin(now, 0, keys, false)
+		tx.Unwatch(old)
+		tx.End()
+	}()
 }

@@ -325,17 +325,35 @@ func (qs *Queues) Fail() {
 	})
 }
 
-// each calls do for each queue, under the lock of its key. The caller holds no locks.
+// each calls do for each queue, under the lock of its key. If a script holds the key for long, this
+// happens when it ends, in the background. The caller holds no locks.
 func (qs *Queues) each(writing bool, do func(*queue, *engine.Tx)) {
 	qs.mu.Lock()
 	queues := slices.Collect(maps.Values(qs.queues))
 	qs.mu.Unlock()
+	if held := qs.some(queues, writing, false, do); len(held) > 0 {
+		go qs.some(held, writing, true, do)
+	}
+}
+
+// some is each for some queues. With patient false it returns those whose keys a script holds for
+// long.
+func (qs *Queues) some(
+	queues []*queue, writing, patient bool, do func(*queue, *engine.Tx),
+) (held []*queue) {
 	tx := qs.engine.NewTx()
 	for _, q := range queues {
-		tx.Begin(qs.clock.Now(), q.db, []engine.Key{q.key}, writing)
+		keys := []engine.Key{q.key}
+		if patient {
+			tx.Begin(qs.clock.Now(), q.db, keys, writing)
+		} else if !tx.BeginUnlessHeld(qs.clock.Now(), q.db, keys, false, writing) {
+			held = append(held, q)
+			continue
+		}
 		do(q, tx)
 		tx.End()
 	}
+	return held
 }
 
 // timeouts is a heap of waiters that have a timeout, by deadline and then by arrival.

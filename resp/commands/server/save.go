@@ -11,7 +11,7 @@ import (
 func init() {
 	const saving = command.Admin | command.NoScript | command.NoAsyncLoading
 	command.Register(
-		&command.Command{Name: "save", Arity: 1, Flags: saving | command.NoMulti, Group: "server",
+		&command.Command{Name: "save", Arity: 1, Flags: saving | command.NoMulti | command.OwnLocks, Group: "server",
 			Since: "1.0.0", Complexity: "O(N) where N is the total number of keys in all databases",
 			Summary: "Synchronously save the dataset to disk", Run: save},
 		&command.Command{Name: "bgsave", Arity: -1, Flags: saving, Group: "server", Since: "1.0.0",
