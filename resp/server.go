@@ -137,6 +137,7 @@ func NewServer(o Options) *Server {
 		shutdown: make(chan struct{}), drained: make(chan struct{}),
 	}
 	s.Channels = pubsub.New(&o.Settings.PubSub)
+	s.Channels.Relieve = func() { s.evictClients(&s.memory.Normal) }
 	s.Waiting, s.RetryWaiting = &s.queues, s.PoliciesChanged
 	s.Env.Figures, s.ResetFigures, s.FreeMemory = s.Figures, s.resetFigures, s.freeMemory
 	s.ChangeSettings, s.Keyspaces = s.changeSettings, s.keyspaces

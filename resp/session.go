@@ -182,9 +182,7 @@ func (s *session) flush() {
 		s.profile.queued.Store(queued)
 	}
 	s.guard.Send(s.Reply.B, cap(s.Reply.B) > maxKeptReply)
-	if s.messages.Sent() && s.server.memory.Normal.Full() {
-		s.server.evictClients(&s.server.memory.Normal)
-	}
+	s.messages.Sent()
 	s.release()
 	s.account()
 }

@@ -32,6 +32,8 @@ var attacks = []attack{
 	{name: "unread replies of 1 MB", recovers: true, flags: []string{"--maxmemory", "64mb"}, limiters: 100_000,
 		prepare: func(t *target) error { return t.once("SET", "large", strings.Repeat("x", 1<<20)) },
 		run:     neverRead(command("GET", "large"))},
+	{name: "a subscriber that never reads, beside 50 that do", recovers: true, flags: []string{"--maxmemory", "64mb"},
+		limiters: 100_000, run: publishToSleeper},
 	{name: "1,000 halves of a 1 MB command", recovers: true, flags: []string{"--maxmemory", "100mb"}, limiters: 100_000,
 		run: halfCommands(1000, 1, 1<<20)},
 	{

@@ -46,18 +46,15 @@ func (m *Conn) hold() {
 	m.holding = true
 }
 
-// Sent notes that the replies of the batch are sent, and delivers its messages. It reports whether
-// there were any. No lock is held.
-func (m *Conn) Sent() (delivered bool) {
+// Sent notes that the replies of the batch are sent, and delivers its messages. No lock is held.
+func (m *Conn) Sent() {
 	m.holding = false
-	if m.size == 0 {
-		return false
-	}
 	if m.messages > 0 {
 		m.hub.Relay.Send(m.frames, m.messages)
 	}
-	m.Deliver()
-	return true
+	if m.size > 0 {
+		m.hub.deliver(&m.Outbox)
+	}
 }
 
 // Own returns the messages that belong before the reply of the current call, and forgets them.

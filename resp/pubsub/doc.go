@@ -6,11 +6,12 @@
 //	Client    a connection as a subscriber: its subscriptions, and where its messages go
 //	Outbox    the messages of one batch of calls, until they are delivered
 //
-//	PUBLISH news hi
-//	  Hub.Publish    finds the subscriptions of the channel, and of the patterns that match it;
-//	                 encodes the message; adds both to the outbox of the publisher
-//	  Outbox.Deliver when the replies of the publisher's batch are sent: passes the bytes to each
-//	                 subscriber, who never makes the publisher wait
+// The way of PUBLISH news hi:
+//
+//	Hub.Publish   finds the subscriptions of the channel, and of the patterns that match it;
+//	              encodes the message; adds both to the outbox of the publisher
+//	Hub.deliver   when the replies of the publisher's batch are sent: passes the bytes to each
+//	              subscriber, who never makes the publisher wait; see deliver.go
 //
 // Messages that follow each other and have the same subscribers are one run of bytes: a pipeline of
 // messages costs each subscriber one write. The bytes are made once for each version of the
@@ -27,7 +28,7 @@
 //   - A client gets no message of a channel before the reply that confirms its subscription, nor
 //     after the one that confirms its end. Subscription.ended is set under the lock under which
 //     messages are passed to the client.
-//   - Hub.Publish takes no lock of a client, and Outbox.Deliver none of the hub: a client that is
+//   - Hub.Publish takes no lock of a client, and Hub.deliver none of the hub: a client that is
 //     slow to take a message costs nobody else.
 //   - The numbers of subscriptions per client and over all, and of patterns, have limits. A call
 //     that would exceed one changes nothing.

@@ -32,7 +32,10 @@ var words = [kinds]struct{ subscribe, unsubscribe, message string }{
 
 // Hub has the subscriptions of all clients. It is safe for concurrent use.
 type Hub struct {
-	Relay *relay.Relay // to the other nodes of a cluster; nil: there is none
+	Relay   *relay.Relay // to the other nodes of a cluster; nil: there is none
+	Relieve func()       // called without locks after a delivery: it has taken memory; may be nil
+
+	delivery delivery
 
 	limits *config.PubSubLimits
 
@@ -61,6 +64,7 @@ type subscription struct {
 // New returns a hub without subscriptions.
 func New(limits *config.PubSubLimits) *Hub {
 	h := &Hub{limits: limits}
+	h.delivery.taken.L = &h.delivery.mu
 	for kind := range h.topics {
 		h.topics[kind] = make(map[string]*topic)
 		h.empty[kind].Store(true)

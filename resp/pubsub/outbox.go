@@ -97,20 +97,18 @@ func (r *run) bytes(resp3 bool) []byte {
 	return r.resp2
 }
 
-// Deliver passes the messages to their subscribers. No lock is held.
-func (o *Outbox) Deliver() {
+// recycle keeps the memory of messages that were delivered, if no client needs it.
+func (o *Outbox) recycle() {
 	for i := range o.runs {
-		r := &o.runs[i]
-		for _, s := range r.targets {
-			if s.client != r.self {
-				s.push(r)
-			}
-		}
-		if !r.kept && cap(r.resp3) <= mostSpare {
+		if r := &o.runs[i]; !r.kept && cap(r.resp3) <= mostSpare {
 			o.spare = [2][]byte{r.resp3[:0], r.resp2[:0]}
 		}
-		*r = run{}
 	}
+}
+
+// clear removes the messages.
+func (o *Outbox) clear() {
+	clear(o.runs)
 	if o.runs = o.runs[:0]; cap(o.runs) > mostKept {
 		o.runs = nil
 	}
