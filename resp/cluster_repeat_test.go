@@ -211,6 +211,8 @@ func TestLostForwardedCalls(t *testing.T) {
 		"RL.LEASE a 1 1h x WAIT 1h":         countsOnce,
 		"RL.CHECK a slide ID x":             uncertain, // this node need not know the policy
 		"RL.TOKEN a 1 1 1h COST 1 WAIT 10m": uncertain,
+		"EVAL return'RL.TOKEN' 1 a":         uncertain,
+		"EVALSHA_RO RL.TOKEN 1 a":           changedNothing,
 	} {
 		_, err := c.Write([]byte(frame(strings.Fields(call)...)))
 		require.NoError(t, err)
