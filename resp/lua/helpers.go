@@ -9,7 +9,16 @@ import (
 // concat is a chain of `..`.
 func concat(st *State, L *glua.LState) int {
 	n := L.GetTop()
-	b := st.join[:0]
+	b, size := st.join[:0], 0
+	for i := 1; i <= n; i++ {
+		if text, ok := L.Get(i).(glua.LString); ok {
+			size += len(text)
+		}
+	}
+	if size > cap(b) {
+		st.watch.charge(size + perValue)
+		b = make([]byte, 0, size+32*n)
+	}
 	for i := 1; i <= n; i++ {
 		switch v := L.Get(i).(type) {
 		case glua.LString:
@@ -20,7 +29,10 @@ func concat(st *State, L *glua.LState) int {
 			return st.concatByPairs(L, n)
 		}
 	}
-	if st.watch.charge(len(b) + perValue); cap(b) <= 64<<10 {
+	if size <= cap(st.join) {
+		st.watch.charge(len(b) + perValue)
+	}
+	if cap(b) <= 64<<10 {
 		st.join = b
 	}
 	L.SetTop(0)

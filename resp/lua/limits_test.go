@@ -128,16 +128,3 @@ func TestStatesKeepNothing(t *testing.T) {
 	assert.Equal(t, "OK 1.5 2 nil {{}}", run(t, `return redis.call('x').ok .. ' ' .. string.format('%g', 1.5) .. ' ' ..
 		#{1, 2} .. ' ' .. tostring(rawget(_G, 'foo')) .. ' ' .. cjson.encode({a={}}):gsub('"a":', '')`))
 }
-
-func FuzzScripts(f *testing.F) {
-	for _, source := range []string{
-		"return 1", "local t = {} for i=1,10 do t[i]=i end return #t", "return string.gsub('abc','%w','%0%0')",
-		"return cjson.decode('[1,{}]')", "return struct.unpack('>I4','abcd')",
-		"return cmsgpack.unpack('\\x93\\1\\2\\3')",
-		"while true do end", "local function f(...) return select('#',...) end return f(1,nil)",
-		"a.b.c = d", "goto x ::x::", "return {} .. {}", "coroutine.wrap(function() coroutine.yield(1) end)()",
-	} {
-		f.Add(source)
-	}
-	f.Fuzz(func(t *testing.T, source string) { run(t, source) })
-}

@@ -36,6 +36,9 @@ const spaces = " \f\n\r\t\v"
 // parseNumber returns the number that a text is, as C's strtod reads it: decimal or hexadecimal,
 // inf or nan, with space around it.
 func parseNumber(text string) (f float64, ok bool) {
+	if f, ok = parseDigits(text); ok {
+		return f, true
+	}
 	text = strings.Trim(text, spaces)
 	if text == "" || strings.IndexByte(text, '_') >= 0 {
 		return 0, false
@@ -62,6 +65,21 @@ func parseNumber(text string) (f float64, ok bool) {
 		return 0, false
 	}
 	return f, true
+}
+
+// parseDigits is parseNumber for a few digits, which most numbers are.
+func parseDigits(text string) (f float64, ok bool) {
+	if text == "" || len(text) > 15 {
+		return 0, false
+	}
+	n := int64(0)
+	for i := range len(text) {
+		if !isDigit(text[i]) {
+			return 0, false
+		}
+		n = n*10 + int64(text[i]-'0')
+	}
+	return float64(n), true
 }
 
 // parseInteger reads an unsigned integer of a base from 2 to 36, as strtoul does.

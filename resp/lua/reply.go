@@ -14,6 +14,17 @@ func (st *State) parseReply(reply []byte) glua.LValue {
 
 // line returns the number in the header of a reply, and what follows it.
 func line(b []byte) (n int, text, rest []byte) {
+	for i := 1; i < len(b) && b[0] != '+' && b[0] != '-'; i++ {
+		switch {
+		case isDigit(b[i]):
+			n = n*10 + int(b[i]-'0')
+		case b[i] == '\r':
+			return n, b[1:i], b[min(i+2, len(b)):]
+		default:
+			i = len(b) // not of digits alone
+		}
+	}
+	n = 0
 	end := bytes.IndexByte(b, '\r')
 	if end < 0 {
 		return 0, nil, nil

@@ -12,6 +12,12 @@ type Scripts struct {
 
 	stopping atomic.Bool
 
+	// turn is held by a script that takes long, for turnTime: all of them together use one
+	// processor, and leave the others to other calls.
+	turn sync.Mutex
+	// Compiling is held while a large script is compiled: that takes many times its length.
+	Compiling sync.Mutex
+
 	mu   sync.Mutex
 	busy map[*Busy]struct{}
 }

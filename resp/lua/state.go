@@ -136,6 +136,7 @@ func (st *State) Run(r *Run, emit func(*State, glua.LValue) error) (err error) {
 			err = st.fault(fault)
 			st.watch.dead = "broken" // the state is not used again
 		}
+		st.watch.endTurn()
 		if st.watch.granted > 0 {
 			st.watch.grant(0)
 		}
@@ -164,11 +165,31 @@ func (st *State) Run(r *Run, emit func(*State, glua.LValue) error) (err error) {
 	return emit(st, st.result)
 }
 
+// mostTogether is the length of words in bytes that share memory: each of them keeps it alive.
+const mostTogether = 256
+
 // newList returns the table of KEYS or ARGV.
 func (st *State) newList(words [][]byte) *glua.LTable {
 	t := st.L.CreateTable(len(words), 0)
+	size := 0
+	for _, w := range words {
+		size += len(w)
+	}
+	if size > mostTogether {
+		for i, w := range words {
+			t.RawSetInt(i+1, glua.LString(w))
+		}
+		return t
+	}
+	b := st.join[:0]
+	for _, w := range words {
+		b = append(b, w...)
+	}
+	st.join = b
+	text := string(b)
 	for i, w := range words {
-		t.RawSetInt(i+1, glua.LString(w))
+		t.RawSetInt(i+1, glua.LString(text[:len(w)]))
+		text = text[len(w):]
 	}
 	return t
 }

@@ -29,11 +29,12 @@ const (
 // what the script can still reach is measured, as a garbage collector marks it.
 type watch struct {
 	st      *State
-	left    int   // instructions until the next check
-	charged int64 // bytes since memory was measured
-	until   int64 // how many bytes may be charged before it is measured again
-	lasting int64 // bytes that the interpreter does not free: keys that were deleted
-	granted int64 // of Scripts.memory
+	left    int       // instructions until the next check
+	charged int64     // bytes since memory was measured
+	until   int64     // how many bytes may be charged before it is measured again
+	lasting int64     // bytes that the interpreter does not free: keys that were deleted
+	granted int64     // of Scripts.memory
+	turn    time.Time // when it took Scripts.turn; zero: it has not
 	limits  Limits
 	all     *Scripts
 	begun   time.Time
@@ -113,17 +114,29 @@ func (w *watch) lookAtTime() {
 	if w.dead = w.st.host.MustEnd(); w.dead != "" {
 		return
 	}
-	if w.overdue {
-		return
-	}
 	now := time.Now()
 	if w.begun.IsZero() { // the first check: a short script reads no clock
 		w.begun = now
 		return
 	}
-	if now.Sub(w.begun) >= w.limits.Time {
+	if !w.overdue && now.Sub(w.begun) >= w.limits.Time {
 		w.overdue = true
 		w.st.host.Overdue()
+	}
+	if now.Sub(w.begun) > turnTime && now.Sub(w.turn) > turnTime {
+		w.endTurn()
+		w.all.turn.Lock()
+		w.turn = time.Now()
+	}
+}
+
+// turnTime is how long a script runs beside others, and then how long its turns are.
+const turnTime = time.Millisecond
+
+func (w *watch) endTurn() {
+	if !w.turn.IsZero() {
+		w.turn = time.Time{}
+		w.all.turn.Unlock()
 	}
 }
 
@@ -237,14 +250,15 @@ func (m *meter) run() int64 {
 	return m.bytes
 }
 
-// mostFrames bounds how many frames of a thread are visited for each measurement. Deeper ones take
-// memory of the stack only, which has a limit of its own.
-const mostFrames = 20000
+// denseFrames is how many frames of a thread are visited one by one. To find a deep one takes time:
+// of those, one of every level/denseFrames is visited, and its strings count for all.
+const denseFrames = 128
 
 // thread adds what the frames of a thread hold.
 func (m *meter) thread(th *glua.LState) {
 	m.bytes += threadBytes
-	for level := range mostFrames {
+	for level, next := 0, 0; ; level = next {
+		next = level + max(1, level/denseFrames)
 		dbg, ok := th.GetStack(level)
 		if !ok {
 			return
@@ -258,6 +272,9 @@ func (m *meter) thread(th *glua.LState) {
 				break
 			}
 			m.value(v)
+			if text, ok := v.(glua.LString); ok {
+				m.bytes += int64(next-level-1) * int64(len(text))
+			}
 		}
 	}
 }

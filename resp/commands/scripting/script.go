@@ -195,7 +195,19 @@ func add(c *command.Call, text string, loaded bool) (e *lua.Entry, err error) {
 	return e, nil
 }
 
+// largeText is the length of a script in bytes from which one is compiled at a time.
+const largeText = 16 << 10
+
 func compile(c *command.Call, sha, text string) (*lua.Entry, error) {
+	if len(text) > largeText {
+		c.Env.Scripts.Compiling.Lock()
+		defer c.Env.Scripts.Compiling.Unlock()
+		if s, _ := known(c, sha); s != nil {
+			if e, done := s.Compiled.Load().(*lua.Entry); done { // meanwhile
+				return e, nil
+			}
+		}
+	}
 	e, unknown, err := lua.Read(sha, text)
 	if err != nil {
 		return nil, engine.Error("ERR " + err.Error())
