@@ -57,6 +57,7 @@ func Check(payload []byte, limit int64) (*Payload, error) {
 	}
 	p := &Payload{bytes: payload, decoder: decoder{limit: limit, checking: true}}
 	d := &p.decoder
+	defer d.src.free()
 	if v := d.run(payload); d.err == nil && v.Kind != List && d.count > 1 && d.repeats(payload) {
 		d.fail(ErrFormat)
 	}
@@ -68,6 +69,7 @@ func Check(payload []byte, limit int64) (*Payload, error) {
 // Value returns the value of a payload. Its texts may alias the payload.
 func (p *Payload) Value() (Value, error) {
 	d := &p.decoder
+	defer d.src.free()
 	d.checking = false
 	v := d.run(p.bytes)
 	v.Size = p.Size
@@ -247,7 +249,7 @@ func (d *decoder) open() {
 		d.src.plain = strconv.AppendInt(d.src.small[:0], d.integer(kind), 10)
 	case encodedLZF:
 		if b, size := d.deflated(); d.err == nil {
-			d.src.lzf = newInflater(b, size)
+			d.src.inflate(b, size)
 		}
 	default:
 		d.src.plain = d.take(d.length())

@@ -10,7 +10,26 @@ import (
 type source struct {
 	plain []byte    // what is left
 	lzf   *inflater // instead of plain; nil: it is not deflated
+	own   *inflater // lzf of all strings, until free
 	small [20]byte  // holds plain if the string is a number
+}
+
+// inflate begins to read a string of size bytes from its deflated form.
+func (s *source) inflate(b []byte, size int) {
+	if s.own == nil {
+		s.own = inflaters.Get().(*inflater)
+	}
+	s.lzf = s.own
+	s.lzf.rest, s.lzf.missing, s.lzf.read, s.lzf.made = b, size, 0, 0
+}
+
+// free is called when no more strings are read.
+func (s *source) free() {
+	if s.own != nil {
+		s.own.rest = nil
+		inflaters.Put(s.own)
+		s.own, s.lzf = nil, nil
+	}
 }
 
 func (s *source) left() int {
@@ -57,7 +76,6 @@ func (s *source) close() bool {
 	whole := s.left() == 0
 	if s.lzf != nil {
 		whole = whole && len(s.lzf.rest) == 0
-		s.lzf.free()
 		s.lzf = nil
 	}
 	return whole
@@ -78,17 +96,6 @@ type inflater struct {
 }
 
 var inflaters = sync.Pool{New: func() any { return new(inflater) }}
-
-func newInflater(b []byte, size int) *inflater {
-	f := inflaters.Get().(*inflater)
-	f.rest, f.missing, f.read, f.made = b, size, 0, 0
-	return f
-}
-
-func (f *inflater) free() {
-	f.rest = nil
-	inflaters.Put(f)
-}
 
 func (f *inflater) left() int { return f.missing + f.made - f.read }
 
