@@ -146,7 +146,7 @@ func (a *Args) LongDoubleIn(b []byte, absent *big.Float, err engine.Error) *big.
 func (a *Args) Picks(with string) (n int64, more bool) {
 	n = a.Integer()
 	if n == math.MinInt64 {
-		a.Fail(errBelowLongMin)
+		a.Fail(ErrBelowLongMin)
 	}
 	more = a.Left() == 1 && a.Word(with)
 	if a.Left() > 0 {

@@ -16,7 +16,8 @@ const (
 	ErrNoSuchDB       = engine.Error("ERR DB index is out of range")
 	ErrNotPositive    = engine.Error("ERR value is out of range, must be positive")
 	errNotInt32       = engine.Error("ERR value is out of range, value must between -2147483648 and 2147483647")
-	errBelowLongMin   = engine.Error(
+	// ErrBelowLongMin refuses the one integer that cannot be negated.
+	ErrBelowLongMin = engine.Error(
 		"ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
 	)
 	errOutOfRange = engine.Error("ERR value is out of range")

@@ -49,6 +49,9 @@ func TestElementsInTheMiddle(t *testing.T) {
 		{"LINSERT l BEFORE c x", ":6"},
 		{"LINSERT l AFTER none x", ":-1"},
 		{"LPOS l a RANK -1", ":5"},
+		// As Redis since 7.2; 7.0.15 finds all elements.
+		{"LPOS l a RANK -9223372036854775808",
+			"-ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807"},
 		{"LPOS l a COUNT 0", "*2 :0 :5"},
 		{"LREM l -1 a", ":1"},
 		{"LTRIM l 1 -2", "+OK"},

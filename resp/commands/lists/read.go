@@ -1,6 +1,8 @@
 package lists
 
 import (
+	"math"
+
 	"rlserver/engine"
 	"rlserver/internal/list"
 	"rlserver/resp/command"
@@ -198,8 +200,12 @@ func parseSearch(a *command.Args) search {
 		switch left := a.Left(); {
 		case left > 1 && a.Word("RANK"):
 			s.rank = a.Integer()
-			if a.Err == nil && s.rank == 0 {
+			switch {
+			case a.Err != nil:
+			case s.rank == 0:
 				a.Fail(errRankZero)
+			case s.rank == math.MinInt64:
+				a.Fail(command.ErrBelowLongMin)
 			}
 		case left > 1 && a.Word("COUNT"):
 			s.count = a.IntegerFrom(0, errCount)
@@ -217,7 +223,7 @@ func (s search) find(l list.View, element []byte) (found []int) {
 	n := l.Len()
 	at, step, elements, skip := 0, 1, l.Range(0, n), s.rank-1
 	if s.rank < 0 {
-		at, step, elements, skip = n-1, -1, l.Backward(0, n), max(-s.rank, 1)-1
+		at, step, elements, skip = n-1, -1, l.Backward(0, n), -s.rank-1
 	}
 	compared := int64(0)
 	for e := range elements {
