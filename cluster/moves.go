@@ -14,8 +14,8 @@ import (
 //
 //	non-voter -> caught up -> voter -> leadership -> removal of the old one
 
-// mostMoves is how many groups that a node leads get a new member at once.
-const mostMoves = 2
+// maxMoves is how many groups that a node leads get a new member at once.
+const maxMoves = 2
 
 // members is what the next change of a group's members depends on.
 type members struct {
@@ -175,7 +175,7 @@ func (n *Node) move(ctx context.Context) {
 		if joins {
 			joining++
 		}
-		if joins && joining > mostMoves || c.Kind == group.NoChange && handOver == "" {
+		if joins && joining > maxMoves || c.Kind == group.NoChange && handOver == "" {
 			mover.busy.Store(false)
 			continue
 		}

@@ -244,7 +244,7 @@ func (n *Node) resume(state *saved) error {
 	if state != nil {
 		n.mu.Lock()
 		n.starts, n.history = state.Starts+1, append(state.History, n.nonce)
-		n.history = n.history[max(0, len(n.history)-mostStarts):]
+		n.history = n.history[max(0, len(n.history)-maxStarts):]
 		n.self.Instance, n.begun, n.m = state.Instance, state.Begun, state.Map
 		n.keepName()
 		if n.m != nil {

@@ -31,11 +31,11 @@ const (
 	// seenInterval is the time between writes of the file, if something has changed. A new start is
 	// written at once, and only then accepted.
 	seenInterval = 2 * time.Second
-	// mostStarts is how many starts a node names.
-	mostStarts = 64
-	// mostOvertaken is more than how many reports of a node may be on their way, or be waiting in a
+	// maxStarts is how many starts a node names.
+	maxStarts = 64
+	// maxOvertaken is more than how many reports of a node may be on their way, or be waiting in a
 	// process that was suspended, when a later one is heard.
-	mostOvertaken = 8
+	maxOvertaken = 8
 	// awaitTimeouts is how long a node waits at a start for what others have seen of it, in
 	// Options.Timeout. A connection and the first call on it take up to five round trips.
 	awaitTimeouts = 5
@@ -106,7 +106,7 @@ func (n *Node) judge(r *Report, clusterID string) bool {
 	}
 	why := of.less(r)
 	if back {
-		if of.back++; of.back < mostOvertaken {
+		if of.back++; of.back < maxOvertaken {
 			return false
 		}
 		why = "its machine was set back while it was running"

@@ -65,10 +65,10 @@ func TestWhatANodeHasShownIsExpectedOfIt(t *testing.T) {
 	_, refuses := n.verdicts()
 	assert.Empty(t, refuses)
 	n.options.Timeout = 0
-	for i := range mostOvertaken {
+	for i := range maxOvertaken {
 		assert.False(t, n.judge(late, "x"))
 		_, refuses = n.verdicts()
-		assert.Equal(t, i == mostOvertaken-1, len(refuses) == 1, i)
+		assert.Equal(t, i == maxOvertaken-1, len(refuses) == 1, i)
 	}
 	assert.Contains(t, refuses["c"].Why, "its machine was set back while it was running")
 

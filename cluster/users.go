@@ -23,8 +23,8 @@ type Users interface {
 	TakeUsers(lines []string)
 }
 
-// mostUsers is the size of all users together, in bytes: the map is one entry of the log.
-const mostUsers = 8 << 20
+// maxUsers is the size of all users together, in bytes: the map is one entry of the log.
+const maxUsers = 8 << 20
 
 // changeUsers changes the users, if this node leads group 0.
 func (n *Node) changeUsers(change []byte) (deleted int, err error) {
@@ -41,9 +41,9 @@ func (n *Node) changeUsers(change []byte) (deleted int, err error) {
 		for _, line := range after {
 			size += len(line)
 		}
-		if size > mostUsers {
+		if size > maxUsers {
 			return false, &changeError{fmt.Sprintf("ERR the users of a cluster may take %d bytes together, and would "+
-				"take %d", mostUsers, size)}
+				"take %d", maxUsers, size)}
 		}
 		changed := !slices.Equal(after, m.Users)
 		m.Users, deleted = after, gone

@@ -177,9 +177,9 @@ func frameOf(header []byte) (frame byte, size int, ok bool) {
 	return 0, 0, false
 }
 
-// mostBegins is how many places a write may have begun at that are tried at the same time: one for
+// maxBegins is how many places a write may have begun at that are tried at the same time: one for
 // each of its entries.
-const mostBegins = 256
+const maxBegins = 256
 
 // hasWrite reports whether a complete write is somewhere in b, which begins with an incomplete one:
 // a commit with the checksum of what is before it, from the beginning of a frame. What is in the
@@ -203,7 +203,7 @@ func hasWrite(b []byte) bool {
 				}
 			}
 		default:
-			if len(sums) == mostBegins {
+			if len(sums) == maxBegins {
 				sums = sums[1:]
 			}
 			sums = append(sums, 0)

@@ -94,8 +94,8 @@ type mark struct {
 	at    time.Time
 }
 
-// mostMarks is how many marks are kept; further ones replace the last.
-const mostMarks = 64
+// maxMarks is how many marks are kept; further ones replace the last.
+const maxMarks = 64
 
 func (l *lag) note(index uint64, now time.Time) {
 	l.mu.Lock()
@@ -104,7 +104,7 @@ func (l *lag) note(index uint64, now time.Time) {
 		return
 	}
 	l.last = index
-	if n := len(l.marks); n == mostMarks {
+	if n := len(l.marks); n == maxMarks {
 		l.marks[n-1].index = index
 	} else {
 		l.marks = append(l.marks, mark{index, now})

@@ -120,9 +120,9 @@ type running struct {
 	started   atomic.Pointer[raft.Raft] // raft, for the fsm, which runs before raft is set
 }
 
-// mostAppended is how many entries a message to a follower has at most: some 4 MB, which have to
+// maxAppended is how many entries a message to a follower has at most: some 4 MB, which have to
 // arrive within a quarter of the timeout.
-const mostAppended = 16
+const maxAppended = 16
 
 // defaultSnapshotBytes is the size of the log, in bytes, at which a snapshot is taken.
 const defaultSnapshotBytes = 64 << 20
@@ -171,7 +171,7 @@ func (g *Group) config(notify chan<- bool) *raft.Config {
 	c.LeaderLeaseTimeout = c.HeartbeatTimeout
 	c.CommitTimeout = min(c.CommitTimeout, g.options.Timeout/10)
 	c.TrailingLogs = cmp.Or(g.options.trailing, defaultTrailing)
-	c.MaxAppendEntries = mostAppended
+	c.MaxAppendEntries = maxAppended
 	c.SnapshotInterval = 1000 * time.Hour // they are taken by the size of the log
 	c.SnapshotThreshold = 1 << 62
 	c.ShutdownOnRemove = false

@@ -625,7 +625,7 @@ func TestNothingIsAdmittedTwice(t *testing.T) {
 	tr.timeout, tr.snapshotBytes = short, 64<<10
 	tr.startAll()
 	const keys = 20
-	mostOf := func(key int) int64 { return int64(10 + 30*key) } // some are used up soon, others not
+	maxOf := func(key int) int64 { return int64(10 + 30*key) } // some are used up soon, others not
 	var groups [3]atomic.Pointer[Group]
 	for i, n := range tr.nodes {
 		groups[i].Store(n.group)
@@ -647,7 +647,7 @@ func TestNothingIsAdmittedTwice(t *testing.T) {
 					continue
 				}
 				k := n % keys
-				allowed, err := admit(r, fmt.Sprint("k", k), mostOf(k))
+				allowed, err := admit(r, fmt.Sprint("k", k), maxOf(k))
 				switch {
 				case err != nil && allowed:
 					unknown[k].Add(1)
@@ -688,8 +688,8 @@ func TestNothingIsAdmittedTwice(t *testing.T) {
 	r := &Partition{Replica: tr.nodes[0].group.running.Load().fsm.replica.Load()}
 	for k := range keys {
 		have := used(r.Replica, fmt.Sprint("k", k))
-		assert.LessOrEqual(t, acknowledged[k].Load(), mostOf(k))
-		assert.LessOrEqual(t, have, mostOf(k))
+		assert.LessOrEqual(t, acknowledged[k].Load(), maxOf(k))
+		assert.LessOrEqual(t, have, maxOf(k))
 		assert.GreaterOrEqual(t, have, acknowledged[k].Load(), "an acknowledged admit is forgotten")
 		assert.LessOrEqual(t, have, acknowledged[k].Load()+unknown[k].Load())
 		admitted += acknowledged[k].Load()

@@ -167,7 +167,7 @@ func TestLag(t *testing.T) {
 	for i := range 1000 {
 		l.note(uint64(100+i), at(400+i))
 	}
-	assert.Len(t, l.marks, mostMarks)
+	assert.Len(t, l.marks, maxMarks)
 	expect(20, 20, 2000, 1079, 1600)
 	expect(1099, 1099, 2000, 0, 0)
 	l.note(2000, at(2000))

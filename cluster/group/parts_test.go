@@ -105,11 +105,11 @@ func TestThePartsOfARecordAreProposedTogether(t *testing.T) {
 	f := newFSM(t)
 	p := f.lead(5)
 	p.change(func(tx *engine.Tx, k func(string) engine.Key) {
-		tx.Set(k("large"), bytes.Repeat([]byte("x"), mostTogether*maxBatch+maxBatch/2), engine.SetMode{})
+		tx.Set(k("large"), bytes.Repeat([]byte("x"), maxTogether*maxBatch+maxBatch/2), engine.SetMode{})
 	})
 	p.Ask()
 	first := p.take(nil)
-	assert.Len(t, first, mostTogether)
+	assert.Len(t, first, maxTogether)
 	second := p.take(nil)
 	require.Len(t, second, 2) // what came before the record is empty
 	assert.Equal(t, entryLastPart, second[1].kind)

@@ -70,7 +70,7 @@ func (p *peers) answeredWithin(id raft.ServerID, d time.Duration) bool {
 func (p *peers) behind(id raft.ServerID, index uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.get(id).last+mostAppended < index
+	return p.get(id).last+maxAppended < index
 }
 
 // has reports whether a replica has acknowledged an entry in a term.

@@ -146,13 +146,13 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// mostResendPause is the longest time between attempts to send entries.
-const mostResendPause = 100 * time.Millisecond
+// maxResendPause is the longest time between attempts to send entries.
+const maxResendPause = 100 * time.Millisecond
 
 // sendAgain reports, after a short wait, whether entries of a term are still to be sent to a
 // replica that could not be reached.
 func (g *Group) sendAgain(run *running, term uint64, to raft.ServerID) bool {
-	if !run.sleep(min(g.options.Timeout/10, mostResendPause)) {
+	if !run.sleep(min(g.options.Timeout/10, maxResendPause)) {
 		return false
 	}
 	r := run.started.Load()

@@ -117,11 +117,11 @@ func TestAPipelineBeginsWhenAReplicaHasCaughtUp(t *testing.T) {
 	tr := transport{last: func() uint64 { return 1000 }, peers: &p}
 	_, err := tr.AppendEntriesPipeline("a", "a")
 	assert.Equal(t, raft.ErrPipelineReplicationNotSupported, err, "nothing was sent yet")
-	p.stored("a", 1, 1000-mostAppended-1, time.Time{})
+	p.stored("a", 1, 1000-maxAppended-1, time.Time{})
 	_, err = tr.AppendEntriesPipeline("a", "a")
 	assert.Equal(t, raft.ErrPipelineReplicationNotSupported, err)
 	assert.True(t, p.behind("a", 1000))
-	p.stored("a", 1, 1000-mostAppended, time.Time{})
+	p.stored("a", 1, 1000-maxAppended, time.Time{})
 	p.answered("a", time.Time{}) // a heartbeat
 	assert.False(t, p.behind("a", 1000))
 	assert.True(t, p.behind("b", 1000))

@@ -227,15 +227,15 @@ func (r *Replica) signal() {
 	}
 }
 
-// mostTogether is how many full batches are proposed together: with less to a write, and to a
+// maxTogether is how many full batches are proposed together: with less to a write, and to a
 // message, a large record takes longer, and calls wait for it.
-const mostTogether = mostAppended
+const maxTogether = maxAppended
 
 // take appends to list what is to be proposed now: a batch, and the full ones that follow it.
 func (r *Replica) take(list []*batch) []*batch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for len(list) < mostTogether {
+	for len(list) < maxTogether {
 		b := r.takeNext()
 		if b == nil {
 			break

@@ -108,7 +108,7 @@ func TestAnOlderReplicaStopsAtALaterSnapshot(t *testing.T) {
 	last.stop()
 	// a message that the leader is about to send may have this many entries from before the
 	// snapshot
-	for range 2 * mostAppended {
+	for range 2 * maxAppended {
 		tr.admitted(last.i)
 	}
 	// the log deletes whole files: what is still in the last one could be sent

@@ -42,8 +42,8 @@ type Options struct {
 }
 
 const (
-	idleTime  = 30 * time.Second // unused links are closed after this time
-	mostAgain = 64               // links to each node for calls that are sent again
+	idleTime = 30 * time.Second // unused links are closed after this time
+	maxAgain = 64               // links to each node for calls that are sent again
 )
 
 var errBusy = errors.New("no link is free")
@@ -106,7 +106,7 @@ func (p *Pool) peer(node string) *peer {
 	if at == nil {
 		at = &peer{pool: p, node: node}
 		most := p.options.MostLinks
-		for i, n := range []int{most, min(most, mostAgain), most} {
+		for i, n := range []int{most, min(most, maxAgain), most} {
 			at.slots[i] = make(chan struct{}, n)
 		}
 		p.peers[node] = at

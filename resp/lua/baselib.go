@@ -603,8 +603,8 @@ func baseType(_ *State, L *glua.LState) int {
 	return 1
 }
 
-// mostUnpacked is how many values unpack returns at most, as Lua's stack allows.
-const mostUnpacked = 7999
+// maxUnpacked is how many values unpack returns at most, as Lua's stack allows.
+const maxUnpacked = 7999
 
 func baseUnpack(st *State, L *glua.LState) int {
 	t := checkTable(L, 1)
@@ -616,7 +616,7 @@ func baseUnpack(st *State, L *glua.LState) int {
 	if from > to {
 		return 0
 	}
-	if n := to - from; n >= mostUnpacked {
+	if n := to - from; n >= maxUnpacked {
 		return raise(L, "too many results to unpack")
 	}
 	st.watch.step((to - from) / 16)

@@ -37,9 +37,9 @@ var given = []string{
 	"struct", "cmsgpack", "bit", "server",
 }
 
-// mostGlobals is how many globals a main function takes as parameters, besides KEYS, ARGV and the
+// maxGlobals is how many globals a main function takes as parameters, besides KEYS, ARGV and the
 // helpers: they use up registers, of which a function has 200.
-const mostGlobals = 6
+const maxGlobals = 6
 
 // unwatchedSize is the longest script in bytes that may run without counted instructions.
 const unwatchedSize = 16 << 10
@@ -72,7 +72,7 @@ func compile(source, name string) (s *Script, err error) {
 			continue
 		}
 		if name != "KEYS" && name != "ARGV" && name[0] != ' ' {
-			if globals == mostGlobals {
+			if globals == maxGlobals {
 				continue
 			}
 			globals++
@@ -180,11 +180,11 @@ func (c *compiler) block(list []ast.Stmt) {
 	}
 }
 
-// mostNested bounds the depth of a syntax tree: walking it is recursive. Lua has 200.
-const mostNested = 200
+// maxNested bounds the depth of a syntax tree: walking it is recursive. Lua has 200.
+const maxNested = 200
 
 func (c *compiler) enter(at ast.PositionHolder) {
-	if c.nesting++; c.nesting > 4*mostNested {
+	if c.nesting++; c.nesting > 4*maxNested {
 		panic(&glua.CompileError{Line: at.Line(), Message: "chunk has too many syntax levels"})
 	}
 }
@@ -446,8 +446,8 @@ func (c *compiler) call(e *ast.FuncCallExpr) ast.Expr {
 	return e
 }
 
-// mostJoined is how many parts one call of concat takes: they are registers.
-const mostJoined = 50
+// maxJoined is how many parts one call of concat takes: they are registers.
+const maxJoined = 50
 
 // concat makes a chain of `..` one call. As in Lua, the last two parts are joined first, but only
 // metamethods of tables can tell.
@@ -456,7 +456,7 @@ func (c *compiler) concat(e *ast.StringConcatOpExpr) ast.Expr {
 	var rest ast.Expr = e
 	for {
 		next, ok := rest.(*ast.StringConcatOpExpr)
-		if !ok || len(parts) == mostJoined {
+		if !ok || len(parts) == maxJoined {
 			break
 		}
 		parts = append(parts, single(c.expr(next.Lhs)))

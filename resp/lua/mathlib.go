@@ -88,10 +88,10 @@ func (r *random) next() int64 {
 	return int64(r.x >> 17)
 }
 
-const mostRandom = 0x7fffffff
+const maxRandom = 0x7fffffff
 
 func mathRandom(st *State, L *glua.LState) int {
-	r := float64(st.random.next()%mostRandom) / mostRandom
+	r := float64(st.random.next()%maxRandom) / maxRandom
 	switch L.GetTop() {
 	case 0:
 		L.Push(glua.LNumber(r))

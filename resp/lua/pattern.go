@@ -10,10 +10,10 @@ import (
 // ways is ended like a loop.
 
 const (
-	mostCaptures  = 32
-	mostRecursion = 200 // of the matcher, as in Lua
-	unclosed      = -1
-	position      = -2
+	maxCaptures  = 32
+	maxRecursion = 200 // of the matcher, as in Lua
+	unclosed     = -1
+	position     = -2
 )
 
 type capture struct{ start, length int }
@@ -23,7 +23,7 @@ type matcher struct {
 	w        *watch
 	src, pat string
 	level    int
-	captures [mostCaptures]capture
+	captures [maxCaptures]capture
 	depth    int
 }
 
@@ -141,7 +141,7 @@ func (m *matcher) single(s, p, end int) bool {
 
 // match returns the end of a match of the pattern from p on at s, or -1.
 func (m *matcher) match(s, p int) int {
-	if m.depth++; m.depth > mostRecursion*100 {
+	if m.depth++; m.depth > maxRecursion*100 {
 		m.fail("pattern too complex")
 	}
 	defer func() { m.depth-- }()
@@ -279,7 +279,7 @@ func (m *matcher) balance(s, p int) int {
 }
 
 func (m *matcher) startCapture(s, p, what int) int {
-	if m.level >= mostCaptures {
+	if m.level >= maxCaptures {
 		m.fail("too many captures")
 	}
 	m.captures[m.level] = capture{s, what}

@@ -148,8 +148,8 @@ type Reply interface {
 	VerbatimAs(format, text string)
 }
 
-// mostReplyNested is how deep tables of a reply may be nested: Lua's C stack, as in Redis.
-const mostReplyNested = 7990
+// maxReplyNested is how deep tables of a reply may be nested: Lua's C stack, as in Redis.
+const maxReplyNested = 7990
 
 // ErrTooDeep is the error of a reply that is nested too deep, or is a table that contains itself.
 const ErrTooDeep = "ERR reached lua stack limit"
@@ -165,7 +165,7 @@ func (st *State) Write(r Reply, v glua.LValue, fail func(text string), depth int
 	case glua.LBool:
 		st.writeBool(r, bool(v))
 	case *glua.LTable:
-		if depth > mostReplyNested {
+		if depth > maxReplyNested {
 			fail(ErrTooDeep)
 			return
 		}

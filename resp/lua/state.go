@@ -60,8 +60,8 @@ type arena struct {
 
 // The stack of a script: as many calls within each other as in Lua, and values for them.
 const (
-	mostCalls  = 16000
-	mostStack  = 1 << 20 // values
+	maxCalls   = 16000
+	maxStack   = 1 << 20 // values
 	firstStack = 512
 )
 
@@ -70,8 +70,8 @@ var states = sync.Pool{New: func() any { return newState() }}
 func newState() *State {
 	st := &State{killWords: KillWords}
 	st.L = glua.NewState(glua.Options{
-		SkipOpenLibs: true, CallStackSize: mostCalls, MinimizeStackMemory: true,
-		RegistrySize: firstStack, RegistryMaxSize: mostStack, RegistryGrowStep: 4096,
+		SkipOpenLibs: true, CallStackSize: maxCalls, MinimizeStackMemory: true,
+		RegistrySize: firstStack, RegistryMaxSize: maxStack, RegistryGrowStep: 4096,
 	})
 	st.watch.st = st
 	st.readonly = make(map[*glua.LTable]bool)
@@ -107,7 +107,7 @@ func Take() *State { return states.Get().(*State) }
 // Release gives the state back, for other scripts.
 func (st *State) Release() {
 	st.host, st.result = nil, nil
-	if len(st.protos) > mostCached {
+	if len(st.protos) > maxCached {
 		clear(st.protos)
 	}
 	if st.watch.dead != "" || st.watch.lasting > 0 || st.watch.charged > 1<<20 || cap(st.args.text) > 64<<10 {
@@ -117,8 +117,8 @@ func (st *State) Release() {
 	states.Put(st)
 }
 
-// mostCached is how many functions of scripts a state keeps.
-const mostCached = 64
+// maxCached is how many functions of scripts a state keeps.
+const maxCached = 64
 
 // Run runs a script, and appends its reply with emit, which is given its result. The result is
 // valid until emit returns.
@@ -165,8 +165,8 @@ func (st *State) Run(r *Run, emit func(*State, glua.LValue) error) (err error) {
 	return emit(st, st.result)
 }
 
-// mostTogether is the length of words in bytes that share memory: each of them keeps it alive.
-const mostTogether = 256
+// maxTogether is the length of words in bytes that share memory: each of them keeps it alive.
+const maxTogether = 256
 
 // newList returns the table of KEYS or ARGV.
 func (st *State) newList(words [][]byte) *glua.LTable {
@@ -175,7 +175,7 @@ func (st *State) newList(words [][]byte) *glua.LTable {
 	for _, w := range words {
 		size += len(w)
 	}
-	if size > mostTogether {
+	if size > maxTogether {
 		for i, w := range words {
 			t.RawSetInt(i+1, glua.LString(w))
 		}

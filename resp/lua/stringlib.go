@@ -77,7 +77,7 @@ func stringByte(st *State, L *glua.LState) int {
 	s := checkString(st, L, 1)
 	from := optInt(L, 2, 1)
 	part := span(s, from, optInt(L, 3, from))
-	if len(part) >= mostUnpacked {
+	if len(part) >= maxUnpacked {
 		return raise(L, "string slice too long")
 	}
 	for i := range len(part) {

@@ -174,7 +174,7 @@ func structUnpack(st *State, L *glua.LState) int {
 		if at += padding; size > len(data) || at > len(data)-size {
 			return argError(L, 2, "data string too short")
 		}
-		if n > mostUnpacked {
+		if n > maxUnpacked {
 			return raise(L, "too many results to unpack")
 		}
 		st.watch.step(1)
@@ -273,8 +273,8 @@ var packConstants = map[string]glua.LValue{
 	"_DESCRIPTION": glua.LString("MessagePack C implementation for Lua"),
 }
 
-// mostPackNested is how deep tables are packed: deeper ones are nil, as in Redis.
-const mostPackNested = 16
+// maxPackNested is how deep tables are packed: deeper ones are nil, as in Redis.
+const maxPackNested = 16
 
 func packPack(st *State, L *glua.LState) int {
 	n := L.GetTop()
@@ -303,7 +303,7 @@ func (st *State) packValue(out []byte, v glua.LValue, level int) []byte {
 	case glua.LNumber:
 		return packNumber(out, float64(v))
 	case *glua.LTable:
-		if level < mostPackNested {
+		if level < maxPackNested {
 			return st.packTable(out, v, level+1)
 		}
 	}
@@ -427,7 +427,7 @@ func (st *State) unpackMany(L *glua.LState, limit, offset int, partial bool) int
 	}
 	n := 0
 	for ; u.at < len(data) && (limit == 0 && !partial || n < limit || partial && limit == 0); n++ {
-		if n > mostUnpacked {
+		if n > maxUnpacked {
 			return raise(L, "too many results to unpack")
 		}
 		L.Push(u.value())
@@ -512,7 +512,7 @@ func (u *unpacker) long(c byte) glua.LValue {
 func (u *unpacker) text(n int) glua.LValue { return glua.LString(u.take(n)) }
 
 func (u *unpacker) enter(n int) {
-	if u.depth++; u.depth > mostNestedData {
+	if u.depth++; u.depth > maxNestedData {
 		raise(u.L, "too many nested values")
 	}
 	if n > len(u.data)-u.at {
@@ -521,8 +521,8 @@ func (u *unpacker) enter(n int) {
 	u.st.watch.charge(perTable/8 + perEntry)
 }
 
-// mostNestedData is how deep what is read may be nested.
-const mostNestedData = 1000
+// maxNestedData is how deep what is read may be nested.
+const maxNestedData = 1000
 
 func (u *unpacker) array(n int) glua.LValue {
 	u.enter(n)

@@ -10,7 +10,7 @@ type surveyor struct {
 }
 
 func (s *surveyor) block(list []ast.Stmt) {
-	if s.nesting++; s.nesting > 10*mostNested {
+	if s.nesting++; s.nesting > 10*maxNested {
 		s.loops = true
 	}
 	for _, st := range list {
@@ -46,7 +46,7 @@ func (s *surveyor) stmt(st ast.Stmt) {
 }
 
 func (s *surveyor) exprs(list ...ast.Expr) {
-	if s.nesting++; s.nesting > 10*mostNested {
+	if s.nesting++; s.nesting > 10*maxNested {
 		s.loops = true
 	}
 	for _, e := range list {

@@ -9,9 +9,9 @@ import (
 // publish, one of the hub. What is published meanwhile waits for it, and is delivered together: the
 // busier the publishers, the more messages a write to a subscriber has.
 
-// mostPending is the number of bytes of messages that may wait. Above that, publishers wait for the
+// maxPending is the number of bytes of messages that may wait. Above that, publishers wait for the
 // delivery, which never waits for a socket.
-const mostPending = 1 << 20
+const maxPending = 1 << 20
 
 // delivery has the messages that wait for the goroutine that delivers.
 type delivery struct {
@@ -27,7 +27,7 @@ type delivery struct {
 func (h *Hub) deliver(o *Outbox) {
 	d := &h.delivery
 	d.mu.Lock()
-	for d.active && d.size > mostPending {
+	for d.active && d.size > maxPending {
 		d.taken.Wait()
 	}
 	busy := d.active

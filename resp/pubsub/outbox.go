@@ -100,7 +100,7 @@ func (r *run) bytes(resp3 bool) []byte {
 // recycle keeps the memory of messages that were delivered, if no client needs it.
 func (o *Outbox) recycle() {
 	for i := range o.runs {
-		if r := &o.runs[i]; !r.kept && cap(r.resp3) <= mostSpare {
+		if r := &o.runs[i]; !r.kept && cap(r.resp3) <= maxSpare {
 			o.spare = [2][]byte{r.resp3[:0], r.resp2[:0]}
 		}
 	}
@@ -109,7 +109,7 @@ func (o *Outbox) recycle() {
 // clear removes the messages.
 func (o *Outbox) clear() {
 	clear(o.runs)
-	if o.runs = o.runs[:0]; cap(o.runs) > mostKept {
+	if o.runs = o.runs[:0]; cap(o.runs) > maxKept {
 		o.runs = nil
 	}
 	o.frames, o.messages, o.size = nil, 0, 0
@@ -125,6 +125,6 @@ func (o *Outbox) relay(channel, payload []byte) {
 
 // What an outbox keeps between batches: memory for so many runs, and so many bytes of messages.
 const (
-	mostKept  = 16
-	mostSpare = 4 << 10
+	maxKept  = 16
+	maxSpare = 4 << 10
 )

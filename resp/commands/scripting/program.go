@@ -148,7 +148,7 @@ func (p *program) Allowed(words [][]byte) (bool, error) {
 // monitor keeps a call for the monitors, which see it after the locks are released.
 func (p *program) monitor(call *command.Prepared) {
 	x := p.Env.Executor.(*executor.Executor)
-	if x.Monitors() == 0 || len(p.shown) >= mostShown {
+	if x.Monitors() == 0 || len(p.shown) >= maxShown {
 		return
 	}
 	shown := *call
@@ -175,8 +175,8 @@ type luaOrigin struct{ executor.Origin }
 
 func (luaOrigin) Source() string { return "lua" }
 
-// mostShown is how many calls of one script monitors see.
-const mostShown = 10000
+// maxShown is how many calls of one script monitors see.
+const maxShown = 10000
 
 // The program is the origin of its calls.
 

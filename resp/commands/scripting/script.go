@@ -23,9 +23,9 @@ const (
 const (
 	shaLen = 40
 
-	// mostText is the length of a script in bytes, at most. Redis has no limit; the compiler takes
+	// maxText is the length of a script in bytes, at most. Redis has no limit; the compiler takes
 	// many times its length.
-	mostText = 4 << 20
+	maxText = 4 << 20
 )
 
 const errTextLong = engine.Error("ERR the script is too long: 4 MB are allowed")
@@ -114,9 +114,9 @@ func scriptLoad(c *command.Call) error {
 	return nil
 }
 
-// mostEvaled is how many scripts that came with EVAL are kept, as in Redis 7.4. Those of SCRIPT
+// maxEvaled is how many scripts that came with EVAL are kept, as in Redis 7.4. Those of SCRIPT
 // LOAD are bounded by their memory only.
-const mostEvaled = 500
+const maxEvaled = 500
 
 // read returns the script with a text, which it compiles if it is new.
 func read(c *command.Call, text []byte) (*lua.Entry, error) {
@@ -176,7 +176,7 @@ func compiled(c *command.Call, s *script.Script) (*lua.Entry, error) {
 // add compiles a script, unless another group has, and keeps it for EVALSHA. While changes are
 // refused it is not kept.
 func add(c *command.Call, text string, loaded bool) (e *lua.Entry, err error) {
-	if len(text) > mostText {
+	if len(text) > maxText {
 		return nil, errTextLong
 	}
 	sha := lua.SHA1(text)
@@ -189,7 +189,7 @@ func add(c *command.Call, text string, loaded bool) (e *lua.Entry, err error) {
 		return e, err
 	}
 	s, position := c.Env.Engine.Scripts.Add(c.Env.Clock(), sha, e.Text, loaded,
-		script.Limits{Evaled: mostEvaled, Bytes: c.Env.Settings.ScriptCache.Load()})
+		script.Limits{Evaled: maxEvaled, Bytes: c.Env.Settings.ScriptCache.Load()})
 	s.Compiled.Store(e)
 	c.Tx.See(engine.Position(position))
 	return e, nil
