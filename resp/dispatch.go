@@ -35,7 +35,8 @@ func (s *session) run(words [][]byte) {
 		return
 	}
 	now, elapsed := s.ReadClock()
-	p, err := s.server.executor.Resolve(words, s.Command)
+	var p command.Prepared
+	err := s.server.executor.Resolve(&p, words, s.Command)
 	c := p.Command
 	s.updateProfile(c, elapsed)
 	if err == nil {

@@ -160,7 +160,8 @@ func (s *session) runOnGroup(words [][]byte) {
 	}
 	group, err := strconv.Atoi(string(words[1]))
 	groups := s.server.cluster.Groups()
-	p, failed := s.server.executor.Resolve(words[2:], nil)
+	var p command.Prepared
+	failed := s.server.executor.Resolve(&p, words[2:], nil)
 	c := p.Command
 	_, elapsed := s.ReadClock()
 	s.updateProfile(c, elapsed)

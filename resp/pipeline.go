@@ -93,19 +93,26 @@ func (s *session) extendGroup() {
 			offset == 0 && (s.server.Refusal() != "" || s.server.paused.Load() != nil) {
 			return
 		}
-		p, err := s.server.executor.Resolve(words, s.Command)
-		if err != nil || !p.Command.JoinsOthers() || !s.AdmitsBeside(&p) {
+		calls, keys := len(s.group), len(s.Hasher.Keys)
+		s.group = append(s.group, command.Prepared{})
+		if !s.joins(&s.group[calls], words) {
+			s.group, s.Hasher.Keys = s.group[:calls], s.Hasher.Keys[:keys]
 			return
 		}
-		p.Size = size
-		before := len(s.Hasher.Keys)
-		s.addToGroup(p)
-		if !s.sameGroup(s.Hasher.Keys[before:]) {
-			s.group, s.Hasher.Keys = s.group[:len(s.group)-1], s.Hasher.Keys[:before]
-			return
-		}
+		s.group[calls].Size = size
 		offset += size
 	}
+}
+
+// joins prepares a call, and reports whether it may run under the locks of the group's first call.
+func (s *session) joins(p *command.Prepared, words [][]byte) bool {
+	err := s.server.executor.Resolve(p, words, s.Command)
+	if err != nil || !p.Command.JoinsOthers() || !s.AdmitsBeside(p) {
+		return false
+	}
+	before := len(s.Hasher.Keys)
+	s.Hasher.Add(p)
+	return s.sameGroup(s.Hasher.Keys[before:])
 }
 
 // lock locks the keys of the first call, and of as many others as possible without waiting. It
@@ -146,7 +153,8 @@ func (s *session) runGroup(elapsed time.Duration) *waitqueue.Waiter {
 			s.group = s.group[:i+1]
 			return s.enqueue(*p)
 		}
-		if len(s.Postponed) == 0 && !s.extendMark() { // otherwise the reply is not written yet
+		written := len(s.Postponed) == 0
+		if written && s.at.journal != nil && !s.extendMark() {
 			s.markRun(p)
 		}
 		keys = keys[p.Keys:]

@@ -8,35 +8,35 @@ import (
 	"rlserver/engine"
 )
 
-// Resolve finds the command of a call and checks the number and the length of its words. name is
-// the number of words in the command's name. c is nil for an unknown command or subcommand. last is
-// the command of the client's last call, or nil: it is likely to be the same. maxKey is the
+// Resolve makes p a call with these words: it finds the command, and checks the number and the
+// length of the words. After an error, Command is nil if the command or subcommand is unknown. last
+// is the command of the client's last call, or nil: it is likely to be the same. maxKey is the
 // maximum length of a limiter's key in bytes.
-func Resolve(words [][]byte, last *Command, maxKey int64) (c *Command, name int, err error) {
-	c, name = last, 1
+func (p *Prepared) Resolve(words [][]byte, last *Command, maxKey int64) error {
 	if !last.Called(words[0]) {
-		c = Table.Find(words[0])
+		last = Table.Find(words[0])
 	}
-	if c == nil {
-		return nil, 0, cmp.Or(Unsupported("", words[0]), unknownCommand(words))
-	}
-	if len(c.Subs) > 0 && len(words) > 1 {
-		parent := c
-		if c, name = parent.Sub(words[1]), 2; c == nil {
-			if err = Unsupported(parent.Name, words[1]); err != nil {
-				return nil, 0, err
-			}
-			return nil, 0, engine.Error(fmt.Sprintf("ERR unknown subcommand '%.128s'. Try %s HELP.",
-				words[1], strings.ToUpper(parent.Name)))
+	*p = Prepared{Command: last, Words: words, Name: 1}
+	switch {
+	case last == nil:
+		return cmp.Or(Unsupported("", words[0]), unknownCommand(words))
+	case len(last.Subs) > 0 && len(words) > 1:
+		p.Command, p.Name = last.Sub(words[1]), 2
+		if p.Command == nil {
+			return cmp.Or(Unsupported(last.Name, words[1]), unknownSubcommand(last, words[1]))
 		}
 	}
-	if c.Rejects(len(words)) {
-		return c, 0, engine.Error("ERR wrong number of arguments for '" + c.FullName() + "' command")
+	if p.Command.Rejects(len(words)) {
+		return engine.Error("ERR wrong number of arguments for '" + p.Command.FullName() + "' command")
 	}
-	if c.BoundsWords() {
-		err = c.TooLong(words, maxKey)
+	if p.Command.BoundsWords() {
+		return p.Command.TooLong(words, maxKey)
 	}
-	return c, name, err
+	return nil
+}
+
+func unknownSubcommand(c *Command, name []byte) error {
+	return engine.Error(fmt.Sprintf("ERR unknown subcommand '%.128s'. Try %s HELP.", name, strings.ToUpper(c.Name)))
 }
 
 // unknownCommand returns the error for an unknown command, which quotes the words up to the length

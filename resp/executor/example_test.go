@@ -62,7 +62,8 @@ func prepare(x *executor.Executor, r *executor.Runner, lines ...string) (calls [
 		for _, word := range strings.Fields(line) {
 			words = append(words, []byte(word))
 		}
-		p, err := x.Resolve(words, nil)
+		var p command.Prepared
+		err := x.Resolve(&p, words, nil)
 		if err == nil {
 			err = r.Admit(&p, executor.Script, p.Command.Flags, ^p.Command.Flags)
 		}

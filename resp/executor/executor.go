@@ -50,15 +50,15 @@ func (x *Executor) Unavailable(has, lacks command.Flags) error {
 	return nil
 }
 
-// Resolve is command.Resolve for a call that is to be run. After an error p.Command is nil if the
-// command or subcommand is unknown.
-func (x *Executor) Resolve(words [][]byte, last *command.Command) (p command.Prepared, err error) {
-	p.Words = words
-	p.Command, p.Name, err = command.Resolve(words, last, x.env.Settings.MaxKey.Load())
-	if err == nil && p.Command.Flags&command.AnyKeys != 0 {
+// Resolve is Prepared.Resolve for a call that is to be run.
+func (x *Executor) Resolve(p *command.Prepared, words [][]byte, last *command.Command) error {
+	if err := p.Resolve(words, last, x.env.Settings.MaxKey.Load()); err != nil {
+		return err
+	}
+	if p.Command.Flags&command.AnyKeys != 0 {
 		p.All = x.env.Mode != "cluster" && x.env.Settings.ScriptsTakeAll.Load() != 0
 	}
-	return p, err
+	return nil
 }
 
 // MaxBulk returns the maximum length in bytes of an argument of the command with a name.

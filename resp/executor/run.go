@@ -90,8 +90,12 @@ func Run(c *command.Call, p *command.Prepared, keys []engine.Key) (waits bool) {
 	mark, postponed, before := len(c.Reply.B), len(c.Postponed), c.Tx.Applied()
 	c.Command, c.Words, c.Args, c.Keys = p.Command, p.Words, command.Args{List: p.Words[p.Name:], Keys: keys}, keys
 	c.CountsOnce, c.All = false, p.All
+	returned := false
 	defer func() {
 		c.Changed = c.Tx.Applied() != before
+		if returned {
+			return
+		}
 		if fault := recover(); fault != nil {
 			c.Postponed, c.Ready = c.Postponed[:postponed], nil
 			c.Fault(fault, mark)
@@ -104,6 +108,7 @@ func Run(c *command.Call, p *command.Prepared, keys []engine.Key) (waits bool) {
 	} else {
 		err = p.Command.Run(c)
 	}
+	returned = true
 	switch err {
 	case nil:
 	case command.ErrWait:

@@ -37,7 +37,8 @@ func (p *program) Do(words [][]byte, resp3 bool) []byte {
 	p.Reply.B, p.Reply.RESP3 = p.Reply.B[:0], resp3
 	begun := p.Env.Time.Elapsed()
 	x := p.Env.Executor.(*executor.Executor)
-	prepared, err := x.Resolve(words, p.Command)
+	var prepared command.Prepared
+	err := x.Resolve(&prepared, words, p.Command)
 	if err == nil {
 		err = p.admit(&prepared)
 	} else {
