@@ -16,14 +16,8 @@ import (
 // withCommand registers a command until the test ends.
 func withCommand(t *testing.T, name string, run func(*command.Call) error) {
 	t.Helper()
-	command.Register(
-		&command.Command{
-			Name:  name,
-			Arity: 2,
-			Flags: command.Write,
-			Keys:  []command.KeySpec{command.Key("RW", 1)},
-			Run:   run,
-		},
+	command.Register("generic",
+		&command.Command{Name: name, Arity: 2, Flags: command.Write, Keys: command.OneKey("RW"), Run: run},
 	)
 	t.Cleanup(func() { delete(command.Table, name) })
 }

@@ -15,21 +15,20 @@ func init() {
 	const flags = command.NoScript | command.Loading | command.Stale | command.AllowBusy
 	execCommand = &command.Command{Name: "exec", Arity: 1,
 		Flags: command.NoScript | command.Loading | command.Stale | command.SkipSlowlog | command.Immediate,
-		Group: "transactions", Since: "1.2.0", Complexity: "Depends on commands in the transaction",
+		Since: "1.2.0", Complexity: "Depends on commands in the transaction",
 		Summary: "Execute all commands issued after MULTI", Run: exec}
 	watchCommand = &command.Command{Name: "watch", Arity: -2, Flags: flags | command.Fast | command.Immediate,
-		Group: "transactions", Since: "2.2.0", Complexity: "O(1) for every key.",
-		Keys: []command.KeySpec{command.KeysToEnd("RO", 1, 1)}, Syntax: "key [key ...]",
-		Summary: "Watch the given keys to determine execution of the MULTI/EXEC block", Run: watchKeys}
-	command.Register(execCommand, watchCommand,
-		&command.Command{Name: "multi", Arity: 1, Flags: flags | command.Fast | command.Immediate,
-			Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
-			Summary: "Mark the start of a transaction block", Run: multiStart},
-		&command.Command{Name: "discard", Arity: 1, Flags: flags | command.Fast | command.Immediate,
-			Group: "transactions", Since: "2.0.0", Complexity: "O(N), when N is the number of queued commands",
-			Summary: "Discard all commands issued after MULTI", Run: discard},
-		&command.Command{Name: "unwatch", Arity: 1, Flags: flags | command.Fast, Group: "transactions",
-			Since: "2.2.0", Complexity: "O(1)", Summary: "Forget about all watched keys", Run: unwatchKeys},
+		Since: "2.2.0", Complexity: "O(1) for every key.", Keys: []command.KeySpec{command.KeysToEnd("RO", 1, 1)},
+		Syntax: "key [key ...]", Summary: "Watch the given keys to determine execution of the MULTI/EXEC block",
+		Run: watchKeys}
+	command.Register("transactions", execCommand, watchCommand,
+		&command.Command{Name: "multi", Arity: 1, Flags: flags | command.Fast | command.Immediate, Since: "1.2.0",
+			Complexity: "O(1)", Summary: "Mark the start of a transaction block", Run: multiStart},
+		&command.Command{Name: "discard", Arity: 1, Flags: flags | command.Fast | command.Immediate, Since: "2.0.0",
+			Complexity: "O(N), when N is the number of queued commands",
+			Summary:    "Discard all commands issued after MULTI", Run: discard},
+		&command.Command{Name: "unwatch", Arity: 1, Flags: flags | command.Fast, Since: "2.2.0", Complexity: "O(1)",
+			Summary: "Forget about all watched keys", Run: unwatchKeys},
 	)
 }
 

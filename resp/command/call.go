@@ -300,6 +300,12 @@ func (p *Prepared) WantsAll() bool {
 	return p.All || p.Command.Flags&WholeKeyspace != 0 || p.Command.Reaches != nil && p.Command.Reaches(p.Words)
 }
 
+// HelpSince declares the subcommand HELP of a command that has it since a version of Redis.
+func HelpSince(version string) *Command {
+	return &Command{Name: "help", Arity: 2, Flags: Loading | Stale, Since: version, Complexity: "O(1)",
+		Summary: "Show helpful text about the different subcommands", Run: Help}
+}
+
 // Help handles HELP of every command that has subcommands, from their declarations.
 func Help(c *Call) error {
 	parent := c.Command.parent

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -138,6 +139,9 @@ type KeySpec struct {
 // Key returns the specification of one key at an index.
 func Key(access string, at int) KeySpec { return KeySpec{Access: access, Begin: at, Step: 1} }
 
+// OneKey returns the specification of a command whose first argument is its only key.
+func OneKey(access string) []KeySpec { return []KeySpec{Key(access, 1)} }
+
 // KeyVariable returns the specification of one key whose access depends on the options of the call.
 func KeyVariable(access string, at int, variable func(words [][]byte) string) KeySpec {
 	return KeySpec{Access: access + " variable_flags", Begin: at, Step: 1, variable: variable}
@@ -238,10 +242,11 @@ var Table = make(table)
 // Count is the number of commands and subcommands registered so far: the Index of the next one.
 var Count int
 
-// Register adds commands to the table. It is called by init functions, and panics if a name is
-// taken.
-func Register(family ...*Command) {
+// Register adds commands to the table. Those that name no group are in this one; subcommands are in
+// that of their command. It is called by init functions, and panics if a name is taken.
+func Register(group string, family ...*Command) {
 	for _, c := range family {
+		c.Group = cmp.Or(c.Group, group)
 		if _, twice := Table[c.Name]; twice {
 			panic("resp: command declared twice: " + c.Name)
 		}
@@ -249,7 +254,7 @@ func Register(family ...*Command) {
 		c.upper = strings.ToUpper(c.Name)
 		c.number()
 		for _, sub := range c.Subs {
-			sub.parent, sub.OnFirstGroup = c, c.OnFirstGroup
+			sub.parent, sub.OnFirstGroup, sub.Group = c, c.OnFirstGroup, cmp.Or(sub.Group, c.Group)
 			sub.number()
 		}
 	}

@@ -45,6 +45,6 @@
 //
 // # Left out
 //
-// There are no modules and no scripts, so the table does not change after the init functions have
+// There are no modules and no functions, so the table does not change after the init functions have
 // run.
 package command

@@ -11,36 +11,18 @@ import (
 func init() {
 	// Setting and reading the expiry have four forms each: in seconds or ms, relative or absolute.
 	setter := func(name, unitName, since, summary string, unit int64, absolute bool) *command.Command {
-		return &command.Command{
-			Name:       name,
-			Arity:      -3,
-			Flags:      command.Write | command.Fast,
-			Keys:       []command.KeySpec{command.Key("RW update", 1)},
-			Syntax:     "key " + unitName + " [NX | XX | GT | LT]",
-			Group:      "generic",
-			Since:      since,
-			Complexity: "O(1)",
-			Summary:    summary,
-			Run:        func(c *command.Call) error { return expire(c, unit, absolute) },
-		}
+		return &command.Command{Name: name, Arity: -3, Flags: command.Write | command.Fast,
+			Keys: command.OneKey("RW update"), Syntax: "key " + unitName + " [NX | XX | GT | LT]", Since: since,
+			Complexity: "O(1)", Summary: summary,
+			Run: func(c *command.Call) error { return expire(c, unit, absolute) }}
 	}
 	getter := func(name, since, tips, summary string, unit int64, absolute bool) *command.Command {
-		return &command.Command{
-			Name:       name,
-			Arity:      2,
-			Flags:      command.Readonly | command.Fast,
-			Keys:       []command.KeySpec{command.Key("RO access", 1)},
-			Tips:       tips,
-			Syntax:     "key",
-			Group:      "generic",
-			Since:      since,
-			Complexity: "O(1)",
-			Summary:    summary,
-			Run:        func(c *command.Call) error { return ttl(c, unit, absolute) },
-		}
+		return &command.Command{Name: name, Arity: 2, Flags: command.Readonly | command.Fast,
+			Keys: command.OneKey("RO access"), Tips: tips, Syntax: "key", Since: since, Complexity: "O(1)",
+			Summary: summary, Run: func(c *command.Call) error { return ttl(c, unit, absolute) }}
 	}
 	const random = "nondeterministic_output"
-	command.Register(
+	command.Register("generic",
 		setter("expire", "seconds", "1.0.0", "Set a key's time to live in seconds", 1000, false),
 		setter("pexpire", "milliseconds", "2.6.0", "Set a key's time to live in milliseconds", 1, false),
 		setter(
@@ -63,18 +45,9 @@ func init() {
 		getter("pttl", "2.6.0", random, "Get the time to live for a key in milliseconds", 1, false),
 		getter("expiretime", "7.0.0", "", "Get the expiration Unix timestamp for a key", 1000, true),
 		getter("pexpiretime", "7.0.0", "", "Get the expiration Unix timestamp for a key in milliseconds", 1, true),
-		&command.Command{
-			Name:       "persist",
-			Arity:      2,
-			Flags:      command.Write | command.Fast,
-			Keys:       []command.KeySpec{command.Key("RW update", 1)},
-			Syntax:     "key",
-			Group:      "generic",
-			Since:      "2.2.0",
-			Complexity: "O(1)",
-			Summary:    "Remove the expiration from a key",
-			Run:        persist,
-		},
+		&command.Command{Name: "persist", Arity: 2, Flags: command.Write | command.Fast,
+			Keys: command.OneKey("RW update"), Syntax: "key", Since: "2.2.0", Complexity: "O(1)",
+			Summary: "Remove the expiration from a key", Run: persist},
 	)
 }
 

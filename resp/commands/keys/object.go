@@ -7,45 +7,19 @@ import (
 
 func init() {
 	inspect := func(name, since, summary string, run func(*command.Call) error) *command.Command {
-		return &command.Command{
-			Name:       name,
-			Arity:      3,
-			Flags:      command.Readonly,
-			Keys:       []command.KeySpec{command.Key("RO", 2)},
-			Tips:       "nondeterministic_output",
-			Syntax:     "key",
-			Group:      "generic",
-			Since:      since,
-			Complexity: "O(1)",
-			Summary:    summary,
-			Run:        run,
-		}
+		return &command.Command{Name: name, Arity: 3, Flags: command.Readonly,
+			Keys: []command.KeySpec{command.Key("RO", 2)}, Tips: "nondeterministic_output", Syntax: "key",
+			Since: since, Complexity: "O(1)", Summary: summary, Run: run}
 	}
-	command.Register(
-		&command.Command{
-			Name:       "object",
-			Arity:      -2,
-			Group:      "generic",
-			Since:      "2.2.3",
-			Complexity: "Depends on subcommand.",
-			Summary:    "A container for object introspection commands",
-			Subs: []*command.Command{
+	command.Register("generic",
+		&command.Command{Name: "object", Arity: -2, Since: "2.2.3", Complexity: "Depends on subcommand.",
+			Summary: "A container for object introspection commands", Subs: []*command.Command{
 				inspect("encoding", "2.2.3", "Inspect the internal encoding of a Redis object", objectEncoding),
 				inspect("freq", "4.0.0", "Get the logarithmic access frequency counter of a Redis object", objectFreq),
-				{
-					Name:       "help",
-					Arity:      2,
-					Flags:      command.Loading | command.Stale,
-					Group:      "generic",
-					Since:      "6.2.0",
-					Complexity: "O(1)",
-					Summary:    "Show helpful text about the different subcommands",
-					Run:        command.Help,
-				},
+				command.HelpSince("6.2.0"),
 				inspect("idletime", "2.2.3", "Get the time since a Redis object was last accessed", objectIdleTime),
 				inspect("refcount", "2.2.3", "Get the number of references to the value of the key", objectRefCount),
-			},
-		},
+			}},
 	)
 }
 

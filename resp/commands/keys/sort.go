@@ -18,42 +18,24 @@ func init() {
 	const complexity = "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the " +
 		"number of returned elements. When the elements are not sorted, complexity is O(N)."
 	by := command.KeySpec{Access: "RO access", Step: 1, Patterns: true}
-	command.Register(
-		&command.Command{
-			Name:       "sort",
-			Arity:      -2,
-			Flags:      command.Write | command.DenyOOM,
-			Categories: "set sortedset list dangerous",
-			Keys: []command.KeySpec{
+	command.Register("generic",
+		&command.Command{Name: "sort", Arity: -2, Flags: command.Write | command.DenyOOM,
+			Categories: "set sortedset list dangerous", Keys: []command.KeySpec{
 				command.Key("RO access", 1),
 				by,
 				{Access: "OW update", Step: 1, Token: "STORE"},
 			},
-			Syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA] " +
-				"[STORE destination]",
-			Group:      "generic",
-			Since:      "1.0.0",
-			Complexity: complexity,
-			Summary:    "Sort the elements in a list, set or sorted set",
-			Reaches:    sortReaches,
-			Refused:    sortRefused,
-			Run:        func(c *command.Call) error { return sortSet(c, true) },
-		},
-		&command.Command{
-			Name:       "sort_ro",
-			Arity:      -2,
-			Flags:      command.Readonly,
-			Categories: "set sortedset list dangerous",
-			Keys:       []command.KeySpec{command.Key("RO access", 1), by},
-			Syntax:     "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]",
-			Group:      "generic",
-			Since:      "7.0.0",
-			Complexity: complexity,
-			Summary:    "Sort the elements in a list, set or sorted set. Read-only variant of SORT.",
-			Reaches:    sortReaches,
-			Refused:    sortRefused,
-			Run:        func(c *command.Call) error { return sortSet(c, false) },
-		},
+			Syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] " +
+				"[ALPHA] [STORE destination]", Since: "1.0.0", Complexity: complexity,
+			Summary: "Sort the elements in a list, set or sorted set", Reaches: sortReaches, Refused: sortRefused,
+			Run: func(c *command.Call) error { return sortSet(c, true) }},
+		&command.Command{Name: "sort_ro", Arity: -2, Flags: command.Readonly,
+			Categories: "set sortedset list dangerous", Keys: []command.KeySpec{command.Key("RO access", 1), by},
+			Syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]",
+			Since:  "7.0.0", Complexity: complexity,
+			Summary: "Sort the elements in a list, set or sorted set. Read-only variant of SORT.",
+			Reaches: sortReaches, Refused: sortRefused,
+			Run: func(c *command.Call) error { return sortSet(c, false) }},
 	)
 }
 

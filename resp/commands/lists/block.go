@@ -5,64 +5,34 @@ import "rlserver/resp/command"
 func init() {
 	const flags = command.Write | command.NoScript | command.Blocking
 	source, target := command.Key("RW access delete", 1), command.Key("RW insert", 2)
-	command.Register(
+	command.Register("list",
 		blockingPops("blpop", "Remove and get the first element in a list, or block until one is available", false),
 		blockingPops("brpop", "Remove and get the last element in a list, or block until one is available", true),
-		&command.Command{
-			Name:       "blmove",
-			Arity:      6,
-			Flags:      flags | command.DenyOOM,
-			Keys:       []command.KeySpec{source, target},
-			Syntax:     "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout",
-			Group:      "list",
-			Since:      "6.2.0",
-			Complexity: "O(1)",
-			Summary: "Pop an element from a list, push it to another list and return it; or block until one is " +
-				"available",
-			Run: blmove,
-		},
-		&command.Command{
-			Name:       "brpoplpush",
-			Arity:      4,
-			Flags:      flags | command.DenyOOM,
-			Keys:       []command.KeySpec{source, target},
-			Syntax:     "source destination timeout",
-			Group:      "list",
-			Since:      "2.2.0",
-			Deprecated: "6.2.0",
-			ReplacedBy: "`BLMOVE` with the `RIGHT` and `LEFT` arguments",
-			Complexity: "O(1)",
-			Summary: "Pop an element from a list, push it to another list and return it; or block until one is " +
-				"available",
-			Run: func(c *command.Call) error { return moveOrWait(c, mover{fromRight: true}) },
-		},
-		&command.Command{
-			Name:       "blmpop",
-			Arity:      -5,
-			Flags:      command.Write | command.Blocking | command.MovableKeys,
-			Keys:       []command.KeySpec{command.KeysCounted("RW access delete", 2)},
-			Syntax:     "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
-			Group:      "list",
-			Since:      "7.0.0",
+		&command.Command{Name: "blmove", Arity: 6, Flags: flags | command.DenyOOM,
+			Keys:   []command.KeySpec{source, target},
+			Syntax: "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", Since: "6.2.0", Complexity: "O(1)",
+			Summary: "Pop an element from a list, push it to another list and return it; or block until " +
+				"one is available", Run: blmove},
+		&command.Command{Name: "brpoplpush", Arity: 4, Flags: flags | command.DenyOOM,
+			Keys: []command.KeySpec{source, target}, Syntax: "source destination timeout", Since: "2.2.0",
+			Deprecated: "6.2.0", ReplacedBy: "`BLMOVE` with the `RIGHT` and `LEFT` arguments", Complexity: "O(1)",
+			Summary: "Pop an element from a list, push it to another list and return it; or block until " +
+				"one is available",
+			Run: func(c *command.Call) error { return moveOrWait(c, mover{fromRight: true}) }},
+		&command.Command{Name: "blmpop", Arity: -5, Flags: command.Write | command.Blocking | command.MovableKeys,
+			Keys:   []command.KeySpec{command.KeysCounted("RW access delete", 2)},
+			Syntax: "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", Since: "7.0.0",
 			Complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
-			Summary:    "Pop elements from a list, or block until one is available",
-			Run:        blmpop,
-		},
+			Summary:    "Pop elements from a list, or block until one is available", Run: blmpop},
 	)
 }
 
 // blockingPops declares BLPOP or BRPOP key [key ...] timeout.
 func blockingPops(name, summary string, right bool) *command.Command {
-	return &command.Command{
-		Name:       name,
-		Arity:      -3,
-		Flags:      command.Write | command.NoScript | command.Blocking,
-		Keys:       []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
-		Syntax:     "key [key ...] timeout",
-		Group:      "list",
-		Since:      "2.0.0",
-		Complexity: "O(N) where N is the number of provided keys.",
-		Summary:    summary,
+	return &command.Command{Name: name, Arity: -3, Flags: command.Write | command.NoScript | command.Blocking,
+		Keys:   []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
+		Syntax: "key [key ...] timeout", Since: "2.0.0", Complexity: "O(N) where N is the number of provided keys.",
+		Summary: summary,
 		Run: func(c *command.Call) error {
 			keys := c.Args.CountedKeys(int64(c.Args.Left()-1), 1)
 			wait := c.Args.Timeout()
@@ -70,8 +40,7 @@ func blockingPops(name, summary string, right bool) *command.Command {
 				return err
 			}
 			return c.PopOrWait(keys, 0, wait, popper{n: 1, right: right})
-		},
-	}
+		}}
 }
 
 // blmove handles BLMOVE source destination LEFT | RIGHT LEFT | RIGHT timeout.

@@ -10,38 +10,21 @@ import (
 )
 
 func init() {
-	command.Register(
+	command.Register("list",
 		pushes("lpush", "1.0.0", "Prepend one or multiple elements to a list", false, false),
 		pushes("rpush", "1.0.0", "Append one or multiple elements to a list", true, false),
 		pushes("lpushx", "2.2.0", "Prepend an element to a list, only if the list exists", false, true),
 		pushes("rpushx", "2.2.0", "Append an element to a list, only if the list exists", true, true),
-		&command.Command{
-			Name:   "lset",
-			Arity:  4,
-			Flags:  command.Write | command.DenyOOM,
-			Keys:   []command.KeySpec{command.Key("RW update", 1)},
-			Syntax: "key index element",
-			Group:  "list",
-			Since:  "1.0.0",
-			Complexity: "O(N) where N is the length of the list. Setting either the first or the last element of " +
-				"the list is O(1).",
-			Summary: "Set the value of an element in a list by its index",
-			Run:     lset,
-		},
-		&command.Command{
-			Name:   "linsert",
-			Arity:  5,
-			Flags:  command.Write | command.DenyOOM,
-			Keys:   []command.KeySpec{command.Key("RW insert", 1)},
-			Syntax: "key <BEFORE | AFTER> pivot element",
-			Group:  "list",
-			Since:  "2.2.0",
-			Complexity: "O(N) where N is the number of elements to traverse before seeing the value pivot. This " +
-				"means that inserting somewhere on the left end on the list (head) can be considered " +
-				"O(1) and inserting somewhere on the right end (tail) is O(N).",
-			Summary: "Insert an element before or after another element in a list",
-			Run:     linsert,
-		},
+		&command.Command{Name: "lset", Arity: 4, Flags: command.Write | command.DenyOOM,
+			Keys: command.OneKey("RW update"), Syntax: "key index element", Since: "1.0.0",
+			Complexity: "O(N) where N is the length of the list. Setting either the first or the last element " +
+				"of the list is O(1).", Summary: "Set the value of an element in a list by its index", Run: lset},
+		&command.Command{Name: "linsert", Arity: 5, Flags: command.Write | command.DenyOOM,
+			Keys: command.OneKey("RW insert"), Syntax: "key <BEFORE | AFTER> pivot element", Since: "2.2.0",
+			Complexity: "O(N) where N is the number of elements to traverse before seeing the value pivot. " +
+				"This means that inserting somewhere on the left end on the list (head) can be considered O(1) " +
+				"and inserting somewhere on the right end (tail) is O(N).",
+			Summary: "Insert an element before or after another element in a list", Run: linsert},
 	)
 }
 
@@ -52,19 +35,11 @@ const (
 
 // pushes declares LPUSH, RPUSH, LPUSHX or RPUSHX, see push.
 func pushes(name, since, summary string, right, exists bool) *command.Command {
-	return &command.Command{
-		Name:   name,
-		Arity:  -3,
-		Flags:  command.Write | command.DenyOOM | command.Fast,
-		Keys:   []command.KeySpec{command.Key("RW insert", 1)},
-		Syntax: "key element [element ...]",
-		Group:  "list",
-		Since:  since,
+	return &command.Command{Name: name, Arity: -3, Flags: command.Write | command.DenyOOM | command.Fast,
+		Keys: command.OneKey("RW insert"), Syntax: "key element [element ...]", Since: since,
 		Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with " +
-			"multiple arguments.",
-		Summary: summary,
-		Run:     func(c *command.Call) error { return push(c, right, exists) },
-	}
+			"multiple arguments.", Summary: summary,
+		Run: func(c *command.Call) error { return push(c, right, exists) }}
 }
 
 // open ends the arguments, and returns the list that a key holds.

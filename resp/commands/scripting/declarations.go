@@ -15,50 +15,41 @@ const (
 func eval(
 	name, since, argument, summary string, flags command.Flags, access string, script lookup,
 ) *command.Command {
-	return &command.Command{
-		Name: name, Arity: -3, Flags: evalFlags | flags, Group: "scripting", Since: since, Complexity: depends,
-		Keys:   []command.KeySpec{command.KeysCounted(access, 2)},
-		Syntax: argument + " " + evalSyntax, Summary: summary, Prepare: prepare(script),
-		Run: func(c *command.Call) error { return run(c, script) },
-	}
+	return &command.Command{Name: name, Arity: -3, Flags: evalFlags | flags, Since: since, Complexity: depends,
+		Keys: []command.KeySpec{command.KeysCounted(access, 2)}, Syntax: argument + " " + evalSyntax,
+		Summary: summary, Prepare: prepare(script), Run: func(c *command.Call) error { return run(c, script) }}
 }
 
 func init() {
 	const all = "RW access update"
-	command.Register(
+	command.Register("scripting",
 		eval("eval", "2.6.0", "script", "Execute a Lua script server side", 0, all, read),
 		eval("evalsha", "2.6.0", "sha1", "Execute a Lua script server side", 0, all, find),
 		eval("eval_ro", "7.0.0", "script", "Execute a read-only Lua script server side", command.Readonly, "RO access",
 			read),
 		eval("evalsha_ro", "7.0.0", "sha1", "Execute a read-only Lua script server side", command.Readonly,
 			"RO access", find),
-		&command.Command{Name: "script", Arity: -2, Group: "scripting", Since: "2.6.0",
-			Complexity: "Depends on subcommand.", Summary: "A container for Lua scripts management commands",
-			Subs: []*command.Command{
-				{Name: "exists", Arity: -3, Flags: command.NoScript, Group: "scripting", Since: "2.6.0",
-					Complexity: "O(N) with N being the number of scripts to check (so checking a single script is " +
-						"an O(1) operation).",
-					Tips:   "request_policy:all_shards response_policy:agg_logical_and",
-					Syntax: "sha1 [sha1 ...]", Summary: "Check existence of scripts in the script cache.",
-					Merge: mergeExists, Run: scriptExists},
-				{Name: "flush", Arity: -2, Flags: command.NoScript, Group: "scripting", Since: "2.6.0",
+		&command.Command{Name: "script", Arity: -2, Since: "2.6.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for Lua scripts management commands", Subs: []*command.Command{
+				{Name: "exists", Arity: -3, Flags: command.NoScript, Since: "2.6.0",
+					Complexity: "O(N) with N being the number of scripts to check (so checking a single " +
+						"script is an O(1) operation).",
+					Tips: "request_policy:all_shards response_policy:agg_logical_and", Syntax: "sha1 [sha1 ...]",
+					Summary: "Check existence of scripts in the script cache.", Merge: mergeExists,
+					Run: scriptExists},
+				{Name: "flush", Arity: -2, Flags: command.NoScript, Since: "2.6.0",
 					Complexity: "O(N) with N being the number of scripts in cache",
-					Tips:       "request_policy:all_nodes response_policy:all_succeeded",
-					Syntax:     "[ASYNC | SYNC]", Summary: "Remove all the scripts from the script cache.",
-					Merge: mergeAll, Run: scriptFlush},
-				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "scripting",
-					Since: "5.0.0", Complexity: "O(1)",
-					Summary: "Show helpful text about the different subcommands", Run: command.Help},
-				{Name: "kill", Arity: 2, Flags: command.NoScript | command.AllowBusy, Group: "scripting",
-					Since: "2.6.0", Complexity: "O(1)",
-					Tips:    "request_policy:all_shards response_policy:one_succeeded",
+					Tips:       "request_policy:all_nodes response_policy:all_succeeded", Syntax: "[ASYNC | SYNC]",
+					Summary: "Remove all the scripts from the script cache.", Merge: mergeAll, Run: scriptFlush},
+				command.HelpSince("5.0.0"),
+				{Name: "kill", Arity: 2, Flags: command.NoScript | command.AllowBusy, Since: "2.6.0",
+					Complexity: "O(1)", Tips: "request_policy:all_shards response_policy:one_succeeded",
 					Summary: "Kill the script currently in execution.", Run: scriptKill},
-				{Name: "load", Arity: 3, Flags: command.NoScript | command.Stale, Group: "scripting",
-					Since:      "2.6.0",
+				{Name: "load", Arity: 3, Flags: command.NoScript | command.Stale, Since: "2.6.0",
 					Complexity: "O(N) with N being the length in bytes of the script body.",
-					Tips:       "request_policy:all_nodes response_policy:all_succeeded",
-					Syntax:     "script", Summary: "Load the specified Lua script into the script cache.",
-					Merge: mergeAll, Run: scriptLoad},
+					Tips:       "request_policy:all_nodes response_policy:all_succeeded", Syntax: "script",
+					Summary: "Load the specified Lua script into the script cache.", Merge: mergeAll,
+					Run: scriptLoad},
 			}},
 	)
 }

@@ -13,25 +13,18 @@ import (
 
 func init() {
 	const operator = command.Admin | command.NoScript | command.Loading | command.Stale
-	command.Register(
-		&command.Command{Name: "config", Arity: -2, Group: "server", Since: "2.0.0",
-			Complexity: "Depends on subcommand.", Summary: "A container for server configuration commands",
-			Subs: []*command.Command{
-				{Name: "get", Arity: -3, Flags: operator, Group: "server", Since: "2.0.0",
-					Syntax:     "parameter [parameter ...]",
+	command.Register("server",
+		&command.Command{Name: "config", Arity: -2, Since: "2.0.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for server configuration commands", Subs: []*command.Command{
+				{Name: "get", Arity: -3, Flags: operator, Since: "2.0.0", Syntax: "parameter [parameter ...]",
 					Complexity: "O(N) when N is the number of configuration parameters provided",
 					Summary:    "Get the values of configuration parameters", Run: configGet},
-				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "server",
-					Since: "5.0.0", Complexity: "O(1)",
-					Summary: "Show helpful text about the different subcommands", Run: command.Help},
-				{Name: "resetstat", Arity: 2, Flags: operator | command.Stepwise, Group: "server",
-					Since: "2.0.0", Complexity: "O(1)", Summary: "Reset the stats returned by INFO",
-					Run: configResetStat},
-				{Name: "rewrite", Arity: 2, Flags: operator, Group: "server", Since: "2.8.0",
-					Complexity: "O(1)",
-					Summary:    "Rewrite the configuration file with the in memory configuration",
-					Run:        configRewrite},
-				{Name: "set", Arity: -4, Flags: operator, Group: "server", Since: "2.0.0",
+				command.HelpSince("5.0.0"),
+				{Name: "resetstat", Arity: 2, Flags: operator | command.Stepwise, Since: "2.0.0", Complexity: "O(1)",
+					Summary: "Reset the stats returned by INFO", Run: configResetStat},
+				{Name: "rewrite", Arity: 2, Flags: operator, Since: "2.8.0", Complexity: "O(1)",
+					Summary: "Rewrite the configuration file with the in memory configuration", Run: configRewrite},
+				{Name: "set", Arity: -4, Flags: operator, Since: "2.0.0",
 					Tips:       "request_policy:all_nodes response_policy:all_succeeded",
 					Syntax:     "parameter value [parameter value ...]",
 					Complexity: "O(N) when N is the number of configuration parameters provided",

@@ -22,11 +22,10 @@ func init() {
 		c.Run = ifDebugAllowed(c.Run)
 		return c
 	}
-	command.Register(
-		&command.Command{Name: "debug", Arity: -2, Flags: always, Group: "server", Since: "1.0.0",
+	command.Register("server",
+		&command.Command{Name: "debug", Arity: -2, Flags: always, Since: "1.0.0",
 			Complexity: "Depends on subcommand.", Summary: "A container for debugging commands",
-			SubsAreArguments: true,
-			Subs: []*command.Command{
+			SubsAreArguments: true, Subs: []*command.Command{
 				debug(&command.Command{Name: "digest", Arity: 2,
 					Flags:      operator | command.Readonly | command.WholeKeyspace,
 					Complexity: "O(N) where N is the size of all keys",

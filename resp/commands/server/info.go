@@ -22,20 +22,11 @@ import (
 )
 
 func init() {
-	command.Register(
-		&command.Command{
-			Name:       "info",
-			Arity:      -1,
-			Flags:      command.Loading | command.Stale | command.Stepwise,
-			Group:      "server",
-			Since:      "1.0.0",
-			Complexity: "O(1)",
-			Categories: "dangerous",
-			Tips:       "nondeterministic_output request_policy:all_shards response_policy:special",
-			Syntax:     "[section [section ...]]",
-			Summary:    "Get information and statistics about the server",
-			Run:        info,
-		},
+	command.Register("server",
+		&command.Command{Name: "info", Arity: -1, Flags: command.Loading | command.Stale | command.Stepwise,
+			Since: "1.0.0", Complexity: "O(1)", Categories: "dangerous",
+			Tips:   "nondeterministic_output request_policy:all_shards response_policy:special",
+			Syntax: "[section [section ...]]", Summary: "Get information and statistics about the server", Run: info},
 	)
 }
 

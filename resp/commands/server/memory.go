@@ -13,28 +13,25 @@ import (
 
 func init() {
 	const tips = "nondeterministic_output request_policy:all_shards response_policy:special"
-	command.Register(
-		&command.Command{Name: "memory", Arity: -2, Group: "server", Since: "4.0.0",
-			Complexity: "Depends on subcommand.", Summary: "A container for memory diagnostics commands",
-			Subs: []*command.Command{
-				{Name: "doctor", Arity: 2, Group: "server", Since: "4.0.0", Complexity: "O(1)", Tips: tips,
+	command.Register("server",
+		&command.Command{Name: "memory", Arity: -2, Since: "4.0.0", Complexity: "Depends on subcommand.",
+			Summary: "A container for memory diagnostics commands", Subs: []*command.Command{
+				{Name: "doctor", Arity: 2, Since: "4.0.0", Complexity: "O(1)", Tips: tips,
 					Summary: "Outputs memory problems report", Run: memoryDoctor},
-				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Group: "server",
-					Since: "4.0.0", Complexity: "O(1)",
-					Summary: "Show helpful text about the different subcommands", Run: command.Help},
-				{Name: "malloc-stats", Arity: 2, Group: "server", Since: "4.0.0", Tips: tips,
+				command.HelpSince("4.0.0"),
+				{Name: "malloc-stats", Arity: 2, Since: "4.0.0", Tips: tips,
 					Complexity: "Depends on how much memory is allocated, could be slow",
 					Summary:    "Show allocator internal stats", Run: memoryMallocStats},
-				{Name: "purge", Arity: 2, Group: "server", Since: "4.0.0",
+				{Name: "purge", Arity: 2, Since: "4.0.0",
 					Tips:       "request_policy:all_shards response_policy:all_succeeded",
 					Complexity: "Depends on how much memory is allocated, could be slow",
 					Summary:    "Ask the allocator to release memory", Run: memoryPurge},
-				{Name: "stats", Arity: 2, Flags: command.Stepwise, Group: "server", Since: "4.0.0",
-					Complexity: "O(1)", Tips: tips, Summary: "Show memory usage details", Run: memoryStats},
-				{Name: "usage", Arity: -3, Flags: command.Readonly,
-					Keys: []command.KeySpec{command.Key("RO", 2)}, Group: "server", Since: "4.0.0",
-					Syntax: "key [SAMPLES count]", Complexity: "O(N) where N is the number of samples.",
-					Summary: "Estimate the memory usage of a key", Run: memoryUsage},
+				{Name: "stats", Arity: 2, Flags: command.Stepwise, Since: "4.0.0", Complexity: "O(1)", Tips: tips,
+					Summary: "Show memory usage details", Run: memoryStats},
+				{Name: "usage", Arity: -3, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO", 2)},
+					Since: "4.0.0", Syntax: "key [SAMPLES count]",
+					Complexity: "O(N) where N is the number of samples.",
+					Summary:    "Estimate the memory usage of a key", Run: memoryUsage},
 			}},
 	)
 }

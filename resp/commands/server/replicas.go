@@ -9,17 +9,16 @@ import (
 func init() {
 	replicaOf := func(name, since string) *command.Command {
 		return &command.Command{Name: name, Arity: 3,
-			Flags: command.Admin | command.NoScript | command.Stale | command.NoAsyncLoading, Group: "server",
-			Since: since, Complexity: "O(1)", Syntax: "<host port | NO ONE>",
+			Flags: command.Admin | command.NoScript | command.Stale | command.NoAsyncLoading, Since: since,
+			Complexity: "O(1)", Syntax: "<host port | NO ONE>",
 			Summary: "Make the server a replica of another instance, or promote it as master.",
 			Refused: command.NotInCluster(errReplicaOf), Run: replicateNothing}
 	}
 	old := replicaOf("slaveof", "1.0.0")
 	old.Deprecated, old.ReplacedBy = "5.0.0", "`REPLICAOF`"
-	command.Register(replicaOf("replicaof", "5.0.0"), old,
-		&command.Command{Name: "lolwut", Arity: -1, Flags: command.Readonly | command.Fast, Group: "server",
-			Since: "5.0.0", Syntax: "[VERSION version]",
-			Summary: "Display some computer art and the Redis version", Run: lolwut},
+	command.Register("server", replicaOf("replicaof", "5.0.0"), old,
+		&command.Command{Name: "lolwut", Arity: -1, Flags: command.Readonly | command.Fast, Since: "5.0.0",
+			Syntax: "[VERSION version]", Summary: "Display some computer art and the Redis version", Run: lolwut},
 	)
 }
 

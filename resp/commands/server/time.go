@@ -3,9 +3,9 @@ package server
 import "rlserver/resp/command"
 
 func init() {
-	command.Register(
+	command.Register("server",
 		&command.Command{Name: "time", Arity: 1, Flags: command.Loading | command.Stale | command.Fast,
-			Group: "server", Since: "2.6.0", Complexity: "O(1)", Tips: "nondeterministic_output",
+			Since: "2.6.0", Complexity: "O(1)", Tips: "nondeterministic_output",
 			Summary: "Return the current server time", Run: serverTime},
 	)
 }

@@ -18,43 +18,28 @@ func init() {
 	register("sinter", inter, "RW update", lookups, "Intersect multiple sets")
 	register("sunion", union, "OW update", walks, "Add multiple sets")
 	register("sdiff", diff, "OW update", walks, "Subtract multiple sets")
-	command.Register(&command.Command{
-		Name:       "sintercard",
-		Arity:      -3,
-		Flags:      command.Readonly | command.MovableKeys,
-		Keys:       []command.KeySpec{command.KeysCounted("RO access", 1)},
-		Syntax:     "numkeys key [key ...] [LIMIT limit]",
-		Group:      "set",
-		Since:      "7.0.0",
-		Complexity: lookups,
-		Summary:    "Intersect multiple sets and return the cardinality of the result",
-		Run:        sintercard,
-	})
+	command.Register("set",
+		&command.Command{Name: "sintercard", Arity: -3, Flags: command.Readonly | command.MovableKeys,
+			Keys:   []command.KeySpec{command.KeysCounted("RO access", 1)},
+			Syntax: "numkeys key [key ...] [LIMIT limit]", Since: "7.0.0", Complexity: lookups,
+			Summary: "Intersect multiple sets and return the cardinality of the result", Run: sintercard},
+	)
 }
 
 // register adds a command that replies with the result of an operation, and one with STORE that
 // stores it with an access to the destination.
 func register(name string, o operation, access, complexity, summary string) {
-	both := command.Command{
-		Name:       name,
-		Arity:      -2,
-		Flags:      command.Readonly,
-		Keys:       []command.KeySpec{command.KeysToEnd("RO access", 1, 1)},
-		Tips:       "nondeterministic_output_order",
-		Syntax:     "key [key ...]",
-		Group:      "set",
-		Since:      "1.0.0",
-		Complexity: complexity,
-		Summary:    summary,
-		Run:        func(c *command.Call) error { return combine(c, o) },
-	}
+	both := command.Command{Name: name, Arity: -2, Flags: command.Readonly,
+		Keys: []command.KeySpec{command.KeysToEnd("RO access", 1, 1)}, Tips: "nondeterministic_output_order",
+		Syntax: "key [key ...]", Since: "1.0.0", Complexity: complexity, Summary: summary,
+		Run: func(c *command.Call) error { return combine(c, o) }}
 	stored := both
 	stored.Name, stored.Arity, stored.Flags, stored.Tips = name+"store", -3, command.Write|command.DenyOOM, ""
 	stored.Keys = []command.KeySpec{command.Key(access, 1), command.KeysToEnd("RO access", 2, 1)}
 	stored.Syntax = "destination " + both.Syntax
 	stored.Summary += " and store the resulting set in a key"
 	stored.Run = func(c *command.Call) error { return store(c, o) }
-	command.Register(&both, &stored)
+	command.Register("set", &both, &stored)
 }
 
 const (
