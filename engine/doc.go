@@ -104,7 +104,6 @@
 //	snapshot.go     all keys at one point in time, while calls continue
 //	memory.go       the memory of keys            evict.go   which keys are evicted
 //	expire.go       deadlines, the Sweeper; MoveBack for state in the future
-//	background.go   sweeping and evicting in the background
 //	algorithms.go   the table of the limiters, and refunds; the arithmetic is in engine/limit
 //	algorithm_*.go  one limiter each: what its keys hold, what it decides and records
 //	limits.go       a call against one limit, or several at once, all or nothing

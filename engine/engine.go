@@ -69,7 +69,7 @@ type Engine struct {
 
 	turn atomic.Uint64 // the shard that evicts next, modulo their number
 
-	background atomic.Pointer[BackgroundOptions] // of the background work; nil: there is none
+	refused atomic.Pointer[func() error] // see DeleteExpired; nil: lookups leave expired keys
 
 	// the one being taken; set and cleared under all locks, so any one of them suffices to read it
 	snapshot *Snapshot

@@ -61,6 +61,14 @@ func (tx *Tx) Deadline(k Key) (at int64, ok bool) {
 	return o.Head().ExpireAt, true
 }
 
+// DeleteExpired makes lookups delete the expired keys that they meet, until end is called. They
+// leave them while refused returns an error. It is called from any goroutine, under locks of
+// shards.
+func (e *Engine) DeleteExpired(refused func() error) (end func()) {
+	e.refused.Store(&refused)
+	return func() { e.refused.CompareAndSwap(&refused, nil) }
+}
+
 // Sweeper deletes expired keys that no call looks up. It walks through the keyspace repeatedly in
 // small steps. Each step visits sweepBuckets buckets under one shard's lock, skips those in which
 // no key is due, and deletes the due keys, a few hundred at most. It is for use by one goroutine.

@@ -24,7 +24,7 @@ type Memory struct {
 	samples   atomic.Int64
 	frequency atomic.Bool // access clocks count accesses
 
-	evicting sync.Mutex // held by the background work of the engine that evicts
+	evicting sync.Mutex // see EvictAlone
 
 	sharing atomic.Int64 // engines that were made with this memory
 
@@ -46,6 +46,15 @@ func (m *Memory) Engines() []*Engine {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.engines
+}
+
+// EvictAlone calls evict, unless another one is being called: of several engines that share a
+// memory one evicts at a time.
+func (m *Memory) EvictAlone(evict func()) {
+	if m.evicting.TryLock() {
+		defer m.evicting.Unlock()
+		evict()
+	}
 }
 
 // AwaitCalls is Engine.AwaitCalls for each engine.

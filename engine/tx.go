@@ -311,7 +311,7 @@ func (tx *Tx) find(db int, k Key) object.Object {
 // the background work it leaves the object while changes are refused, and to the leader. It is no
 // change of the call's own: Applied does not count it.
 func (tx *Tx) lapse(db int, k Key, o object.Object) {
-	if b := tx.e.background.Load(); b != nil && b.Refused() == nil && !tx.dryRun {
+	if refused := tx.e.refused.Load(); refused != nil && (*refused)() == nil && !tx.dryRun {
 		tx.e.shardOf(k).stats.expired.Add(1)
 		tx.record(o, &effect.Effect{Kind: effect.Delete, DB: db, Key: k})
 	}

@@ -56,7 +56,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/resp/config",
 			"rlserver/internal/certs",
 			"rlserver/internal/clock", "rlserver/internal/listen",
-			"rlserver/engine",
+			"rlserver/engine", "rlserver/engine/background",
 			"rlserver/engine/policy",
 			"rlserver/persistence",
 			"rlserver/internal/importer",
@@ -323,6 +323,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/internal/stats",
 		},
 	},
+	"rlserver/engine/background": {ours: []string{"rlserver/engine"}},
 	"rlserver/engine/object": {
 		ours: []string{
 			"rlserver/engine/effect", "rlserver/engine/eviction", "rlserver/engine/limit",

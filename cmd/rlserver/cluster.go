@@ -12,6 +12,7 @@ import (
 	"rlserver/cluster/overview"
 	"rlserver/cluster/slot"
 	"rlserver/engine"
+	"rlserver/engine/background"
 	"rlserver/resp"
 	"rlserver/resp/command"
 )
@@ -29,7 +30,7 @@ type clusterParts struct {
 
 // begun starts the background work of a partition, which ends with it.
 func (c *clusterParts) begun(p *group.Partition) {
-	background := p.Engine.StartBackground(engine.BackgroundOptions{
+	work := background.Start(p.Engine, background.Options{
 		Now: p.Clock.Now, Expire: c.p.settings.ActiveExpiry,
 		Refused: func() error {
 			if !p.Leads() {
@@ -40,7 +41,7 @@ func (c *clusterParts) begun(p *group.Partition) {
 	})
 	go func() {
 		<-p.Ended()
-		background.Stop()
+		work.Stop()
 	}()
 	if p.Group == policyGroup && c.p.file != nil {
 		go c.setPoliciesOf(p)

@@ -15,6 +15,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"rlserver/engine"
+	"rlserver/engine/background"
 	"rlserver/internal/certs"
 	"rlserver/internal/clock"
 	"rlserver/internal/listen"
@@ -206,10 +207,10 @@ func (p *parts) connect() {
 // start starts the background work of a server whose data is loaded. It returns the functions that
 // stop it, in the order of their calls.
 func (p *parts) start() (stops []func()) {
-	background := p.engine.StartBackground(engine.BackgroundOptions{
+	work := background.Start(p.engine, background.Options{
 		Now: p.clock.Now, Expire: p.settings.ActiveExpiry, Refused: p.data.Refuses,
 	})
-	stops = []func(){p.clock.Run(), p.server.StartSampling(), background.Stop, p.processors.Follow(p.server.Load),
+	stops = []func(){p.clock.Run(), p.server.StartSampling(), work.Stop, p.processors.Follow(p.server.Load),
 		p.watchCertificates()}
 	if p.file != nil {
 		stop := p.file.ReloadOn(p.hangups)
