@@ -50,10 +50,10 @@ clients: ## redis-cli and redis-py over TLS; redis-py, ioredis, Lettuce, go-redi
 		$(GO) test -count=1 -timeout 20m -run '^TestTLS|^TestClusterClients$$' ./integration
 
 .PHONY: libraries
-libraries: ## libraries of Go, Python and Node that limit on Redis: exactly their limit, the same replies as on a real redis-server
+libraries: ## libraries of Go, Python, Node and Java that limit on Redis: exactly their limit, the same replies as on a real redis-server
 	integration/libraries/install .cache/libraries
 	LIBRARIES_LIVE=1 LIBRARIES_DIR=$(CURDIR)/.cache/libraries \
-		$(GO) test -count=1 -timeout 30m -run '^TestLibraries$$' -v ./integration
+		$(GO) test -count=1 -timeout 30m -parallel 2 -run '^TestLibraries$$' -v ./integration
 
 .PHONY: page
 page: ## test the server's page in headless Chromium; fails if it is not installed. SCREENSHOTS=DIR writes screenshots to DIR
