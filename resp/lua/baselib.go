@@ -22,6 +22,9 @@ func (st *State) open() {
 	st.noop = L.NewFunctionFromProto(noop.proto)
 	st.null = L.NewUserData()
 	st.json = defaultJSON
+	st.keys, st.argv = newList(0), newList(0)
+	st.globals.RawSetString("KEYS", st.keys)
+	st.globals.RawSetString("ARGV", st.argv)
 
 	base := map[string]function{
 		"assert": baseAssert, "collectgarbage": baseCollect, "error": baseError, "gcinfo": baseGCInfo,
@@ -121,7 +124,7 @@ func (st *State) seal() {
 		return 0
 	})
 	st.globals.ForEach(func(_, v glua.LValue) {
-		if t, ok := v.(*glua.LTable); ok && t != st.globals {
+		if t, ok := v.(*glua.LTable); ok && t != st.globals && t != st.keys && t != st.argv {
 			mt := st.L.CreateTable(0, 1)
 			mt.RawSetString("__newindex", refuse)
 			t.Metatable = mt
@@ -408,14 +411,13 @@ func positionOf(L *glua.LState, level int) string {
 	return fmt.Sprintf("%s:%d: ", dbg.Source, dbg.CurrentLine)
 }
 
-func baseCollect(_ *State, L *glua.LState) int {
-	L.Push(glua.LNumber(0))
-	return 1
+func baseCollect(st *State, L *glua.LState) int {
+	return st.pushInt(L, 0)
 }
 
-func baseGCInfo(_ *State, L *glua.LState) int {
-	L.Push(glua.LNumber(64))
-	L.Push(glua.LNumber(0))
+func baseGCInfo(st *State, L *glua.LState) int {
+	st.pushInt(L, 64)
+	st.pushInt(L, 0)
 	return 2
 }
 
@@ -463,20 +465,20 @@ func baseIpairs(st *State, L *glua.LState) int {
 	L.SetTop(0)
 	L.Push(st.ipairsNext())
 	L.Push(t)
-	L.Push(glua.LNumber(0))
+	st.pushInt(L, 0)
 	return 3
 }
 
 func (st *State) ipairsNext() *glua.LFunction {
 	if st.next == nil {
-		st.next = st.function(func(_ *State, L *glua.LState) int {
+		st.next = st.function(func(st *State, L *glua.LState) int {
 			n := int(L.Get(2).(glua.LNumber)) + 1
-			v := L.Get(1).(*glua.LTable).RawGet(glua.LNumber(n))
+			v := element(L.Get(1).(*glua.LTable), n)
 			if v == glua.LNil {
 				L.Push(glua.LNil)
 				return 1
 			}
-			L.Push(glua.LNumber(n))
+			st.pushInt(L, n)
 			L.Push(v)
 			return 2
 		})
@@ -536,10 +538,9 @@ func checkKey(L *glua.LState, key glua.LValue) {
 	}
 }
 
-func baseSelect(_ *State, L *glua.LState) int {
+func baseSelect(st *State, L *glua.LState) int {
 	if s, ok := L.Get(1).(glua.LString); ok && s == "#" {
-		L.Push(glua.LNumber(L.GetTop() - 1))
-		return 1
+		return st.pushInt(L, L.GetTop()-1)
 	}
 	n, top := checkInt(L, 1), L.GetTop()
 	switch {
@@ -561,7 +562,7 @@ func baseToNumber(st *State, L *glua.LState) int {
 		if n, ok := v.(glua.LNumber); ok {
 			L.Push(n)
 		} else if f, ok := asNumber(v); ok {
-			L.Push(glua.LNumber(f))
+			st.pushNumber(L, f)
 		} else {
 			L.Push(glua.LNil)
 		}
@@ -572,7 +573,7 @@ func baseToNumber(st *State, L *glua.LState) int {
 		return argError(L, 2, "base out of range")
 	}
 	if f, ok := parseInteger(text, base); ok {
-		L.Push(glua.LNumber(f))
+		st.pushNumber(L, f)
 	} else {
 		L.Push(glua.LNil)
 	}
@@ -592,15 +593,14 @@ func baseToString(st *State, L *glua.LState) int {
 	if s, ok := v.(glua.LString); ok {
 		L.Push(s)
 	} else {
-		L.Push(glua.LString(st.textOf(v)))
+		st.push(L, st.textOf(v))
 	}
 	return 1
 }
 
-func baseType(_ *State, L *glua.LState) int {
+func baseType(st *State, L *glua.LState) int {
 	v := checkAny(L, 1)
-	L.Push(glua.LString(v.Type().String()))
-	return 1
+	return st.push(L, v.Type().String())
 }
 
 // maxUnpacked is how many values unpack returns at most, as Lua's stack allows.
@@ -622,7 +622,7 @@ func baseUnpack(st *State, L *glua.LState) int {
 	st.watch.step((to - from) / 16)
 	L.SetTop(0)
 	for i := from; i <= to; i++ {
-		L.Push(t.RawGet(glua.LNumber(i)))
+		L.Push(element(t, i))
 	}
 	return to - from + 1
 }
@@ -671,7 +671,7 @@ func (st *State) load(L *glua.LState, source, name string) int {
 	s, err := compile(source, name)
 	if err != nil {
 		L.Push(glua.LNil)
-		L.Push(glua.LString(err.Error()))
+		st.push(L, err.Error())
 		return 2
 	}
 	main := L.NewFunctionFromProto(s.proto)
@@ -705,10 +705,10 @@ func (st *State) openCoroutines() {
 	lib := st.globals.RawGetString("coroutine").(*glua.LTable)
 	st.globals.RawSetString("package", before)
 	resume := lib.RawGetString("resume").(*glua.LFunction)
-	lib.RawSetString("resume", st.function(func(_ *State, L *glua.LState) int {
+	lib.RawSetString("resume", st.function(func(st *State, L *glua.LState) int {
 		if th, ok := L.Get(1).(*glua.LState); ok && th.Dead {
 			L.Push(glua.LFalse)
-			L.Push(glua.LString("cannot resume dead coroutine"))
+			st.push(L, "cannot resume dead coroutine")
 			return 2
 		}
 		return resume.GFunction(L)

@@ -26,33 +26,30 @@ func checkBits(L *glua.LState, n int) uint32 {
 	return uint32(math.Float64bits(checkNumber(L, n) + 6755399441055744))
 }
 
-func pushBits(L *glua.LState, b uint32) int {
-	L.Push(glua.LNumber(int32(b)))
-	return 1
-}
+func (st *State) pushBits(L *glua.LState, b uint32) int { return st.pushInt(L, int(int32(b))) }
 
 func bitUnary(op func(uint32) uint32) function {
-	return func(_ *State, L *glua.LState) int { return pushBits(L, op(checkBits(L, 1))) }
+	return func(st *State, L *glua.LState) int { return st.pushBits(L, op(checkBits(L, 1))) }
 }
 
 func bitMany(op func(a, b uint32) uint32) function {
-	return func(_ *State, L *glua.LState) int {
+	return func(st *State, L *glua.LState) int {
 		b := checkBits(L, 1)
 		for i := 2; i <= L.GetTop(); i++ {
 			b = op(b, checkBits(L, i))
 		}
-		return pushBits(L, b)
+		return st.pushBits(L, b)
 	}
 }
 
 func bitShift(op func(b uint32, n int) uint32) function {
-	return func(_ *State, L *glua.LState) int {
+	return func(st *State, L *glua.LState) int {
 		b := checkBits(L, 1)
-		return pushBits(L, op(b, int(checkBits(L, 2)&31)))
+		return st.pushBits(L, op(b, int(checkBits(L, 2)&31)))
 	}
 }
 
-func bitHex(_ *State, L *glua.LState) int {
+func bitHex(st *State, L *glua.LState) int {
 	b, n := checkBits(L, 1), 8
 	if L.GetTop() > 1 {
 		n = int(int32(checkBits(L, 2)))
@@ -67,5 +64,5 @@ func bitHex(_ *State, L *glua.LState) int {
 		text[i] = digits[b&15]
 		b >>= 4
 	}
-	return pushString(L, string(text))
+	return st.push(L, string(text))
 }

@@ -36,8 +36,7 @@ func concat(st *State, L *glua.LState) int {
 		st.join = b
 	}
 	L.SetTop(0)
-	L.Push(glua.LString(b))
-	return 1
+	return st.push(L, string(b))
 }
 
 // concatByPairs joins parts of which some are neither strings nor numbers: from the last to the

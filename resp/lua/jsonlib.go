@@ -55,7 +55,7 @@ func jsonEncode(st *State, L *glua.LState) int {
 	e := encoder{st: st, L: L}
 	e.value(L.Get(1), 0)
 	e.count()
-	return pushString(L, string(e.out))
+	return st.push(L, string(e.out))
 }
 
 func (e *encoder) count() {
@@ -153,7 +153,7 @@ func (e *encoder) table(t *glua.LTable, depth int) {
 			if i > 1 {
 				e.out = append(e.out, ',')
 			}
-			e.value(t.RawGet(glua.LNumber(i)), depth)
+			e.value(element(t, i), depth)
 		}
 		e.out = append(e.out, ']')
 		return
@@ -509,8 +509,7 @@ func jsonDepth(field func(*jsonSettings) *int) function {
 	return func(st *State, L *glua.LState) int {
 		at := field(&st.json)
 		*at = jsonInt(L, 1, *at, 1, math.MaxInt32)
-		L.Push(glua.LNumber(*at))
-		return 1
+		return st.pushInt(L, *at)
 	}
 }
 
@@ -527,8 +526,7 @@ func jsonInt(L *glua.LState, n, otherwise, least, most int) int {
 
 func jsonPrecision(st *State, L *glua.LState) int {
 	st.json.precision = jsonInt(L, 1, st.json.precision, 1, 14)
-	L.Push(glua.LNumber(st.json.precision))
-	return 1
+	return st.pushInt(L, st.json.precision)
 }
 
 func jsonSparse(st *State, L *glua.LState) int {
@@ -539,8 +537,8 @@ func jsonSparse(st *State, L *glua.LState) int {
 	j.sparseRatio = jsonInt(L, 2, j.sparseRatio, 0, math.MaxInt32)
 	j.sparseSafe = jsonInt(L, 3, j.sparseSafe, 0, math.MaxInt32)
 	L.Push(glua.LBool(j.sparseConvert))
-	L.Push(glua.LNumber(j.sparseRatio))
-	L.Push(glua.LNumber(j.sparseSafe))
+	st.pushInt(L, j.sparseRatio)
+	st.pushInt(L, j.sparseSafe)
 	return 3
 }
 
@@ -563,7 +561,7 @@ func jsonEncodeInvalid(st *State, L *glua.LState) int {
 		st.json.encodeInvalid = 0
 	}
 	if st.json.encodeInvalid == 2 {
-		L.Push(glua.LString("null"))
+		st.push(L, "null")
 	} else {
 		L.Push(glua.LBool(st.json.encodeInvalid == 1))
 	}

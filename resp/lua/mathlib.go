@@ -20,62 +20,57 @@ var mathFunctions = map[string]function{
 var mathConstants = map[string]glua.LValue{"pi": glua.LNumber(math.Pi), "huge": glua.LNumber(math.Inf(1))}
 
 func ofOne(op func(float64) float64) function {
-	return func(_ *State, L *glua.LState) int {
-		L.Push(glua.LNumber(op(checkNumber(L, 1))))
-		return 1
+	return func(st *State, L *glua.LState) int {
+		return st.pushNumber(L, op(checkNumber(L, 1)))
 	}
 }
 
 func ofTwo(op func(a, b float64) float64) function {
-	return func(_ *State, L *glua.LState) int {
-		L.Push(glua.LNumber(op(checkNumber(L, 1), checkNumber(L, 2))))
-		return 1
+	return func(st *State, L *glua.LState) int {
+		return st.pushNumber(L, op(checkNumber(L, 1), checkNumber(L, 2)))
 	}
 }
 
-func mathFrexp(_ *State, L *glua.LState) int {
+func mathFrexp(st *State, L *glua.LState) int {
 	fraction, exponent := math.Frexp(checkNumber(L, 1))
-	L.Push(glua.LNumber(fraction))
-	L.Push(glua.LNumber(exponent))
+	st.pushNumber(L, fraction)
+	st.pushInt(L, exponent)
 	return 2
 }
 
-func mathLdexp(_ *State, L *glua.LState) int {
-	L.Push(glua.LNumber(math.Ldexp(checkNumber(L, 1), checkInt(L, 2))))
-	return 1
+func mathLdexp(st *State, L *glua.LState) int {
+	return st.pushNumber(L, math.Ldexp(checkNumber(L, 1), checkInt(L, 2)))
 }
 
-func mathModf(_ *State, L *glua.LState) int {
+func mathModf(st *State, L *glua.LState) int {
 	f := checkNumber(L, 1)
 	whole, fraction := math.Modf(f)
 	if math.IsInf(f, 0) {
 		whole, fraction = f, math.Copysign(0, f)
 	}
-	L.Push(glua.LNumber(whole))
-	L.Push(glua.LNumber(fraction))
+	st.pushNumber(L, whole)
+	st.pushNumber(L, fraction)
 	return 2
 }
 
-func mathMax(_ *State, L *glua.LState) int {
+func mathMax(st *State, L *glua.LState) int {
 	most := checkNumber(L, 1)
 	for i := 2; i <= L.GetTop(); i++ {
 		if f := checkNumber(L, i); f > most {
 			most = f
 		}
 	}
-	L.Push(glua.LNumber(most))
-	return 1
+	return st.pushNumber(L, most)
 }
 
-func mathMin(_ *State, L *glua.LState) int {
+func mathMin(st *State, L *glua.LState) int {
 	least := checkNumber(L, 1)
 	for i := 2; i <= L.GetTop(); i++ {
 		if f := checkNumber(L, i); f < least {
 			least = f
 		}
 	}
-	L.Push(glua.LNumber(least))
-	return 1
+	return st.pushNumber(L, least)
 }
 
 // random is the generator of Redis' scripts, drand48: each script gets the same numbers.
@@ -94,19 +89,19 @@ func mathRandom(st *State, L *glua.LState) int {
 	r := float64(st.random.next()%maxRandom) / maxRandom
 	switch L.GetTop() {
 	case 0:
-		L.Push(glua.LNumber(r))
+		st.pushNumber(L, r)
 	case 1:
 		to := checkInt(L, 1)
 		if to < 1 {
 			return argError(L, 1, "interval is empty")
 		}
-		L.Push(glua.LNumber(math.Floor(r*float64(to)) + 1))
+		st.pushNumber(L, math.Floor(r*float64(to))+1)
 	case 2:
 		from, to := checkInt(L, 1), checkInt(L, 2)
 		if from > to {
 			return argError(L, 2, "interval is empty")
 		}
-		L.Push(glua.LNumber(math.Floor(r*float64(to-from+1)) + float64(from)))
+		st.pushNumber(L, math.Floor(r*float64(to-from+1))+float64(from))
 	default:
 		return raise(L, "wrong number of arguments")
 	}

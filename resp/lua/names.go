@@ -293,6 +293,8 @@ var (
 	topOffset      = must(registryArray.FieldByName("top")).Offset
 	valuesOffset   = must(registryArray.FieldByName("array")).Offset
 	openOffset     = fieldOf[glua.LState]("uvcache").Offset
+	frameOffset    = fieldOf[glua.LState]("currentFrame").Offset
+	resultsOffset  = must(fieldOf[glua.LState]("currentFrame").Type.Elem().FieldByName("NRet")).Offset
 	nextOffset     = fieldOf[glua.Upvalue]("next").Offset
 	indexOffset    = fieldOf[glua.Upvalue]("index").Offset
 )
@@ -313,6 +315,11 @@ func private[T any](p unsafe.Pointer, offset uintptr) T { return *(*T)(unsafe.Ad
 // stackTop returns the number of registers in use.
 func stackTop(L *glua.LState) int {
 	return private[int](private[unsafe.Pointer](unsafe.Pointer(L), registryOffset), topOffset)
+}
+
+// wanted reports whether the caller of the library function that runs uses its results.
+func wanted(L *glua.LState) bool {
+	return private[int](private[unsafe.Pointer](unsafe.Pointer(L), frameOffset), resultsOffset) != 0
 }
 
 // registerValue returns the value of a register; nil: it is not in use.

@@ -367,8 +367,8 @@ func find(st *State, L *glua.LState, positions bool) int {
 	if positions && (glua.LVAsBool(L.Get(4)) || !strings.ContainsAny(pat, "^$*+?.([%-")) {
 		st.watch.step(len(src) / 64)
 		if at := strings.Index(src[init:], pat); at >= 0 {
-			L.Push(glua.LNumber(init + at + 1))
-			L.Push(glua.LNumber(init + at + len(pat)))
+			st.pushInt(L, init+at+1)
+			st.pushInt(L, init+at+len(pat))
 			return 2
 		}
 		L.Push(glua.LNil)
@@ -385,8 +385,8 @@ func find(st *State, L *glua.LState, positions bool) int {
 			if !positions {
 				return m.pushCaptures(s, e, true)
 			}
-			L.Push(glua.LNumber(s + 1))
-			L.Push(glua.LNumber(e))
+			st.pushInt(L, s+1)
+			st.pushInt(L, e)
 			return 2 + m.pushCaptures(0, 0, false)
 		}
 		if s >= len(src) || first == 1 {
@@ -462,8 +462,8 @@ func stringGsub(st *State, L *glua.LState) int {
 		out = append(out, src[s:]...)
 	}
 	st.watch.charge(len(out))
-	L.Push(glua.LString(out))
-	L.Push(glua.LNumber(n))
+	st.push(L, string(out))
+	st.pushInt(L, n)
 	return 2
 }
 

@@ -61,24 +61,23 @@ func (st *State) call(L *glua.LState, raises bool) int {
 	case !st.takeWords(L):
 		fault = errBadWords
 	}
-	var v glua.LValue
 	if fault == "" {
 		reply := st.host.Do(st.args.words, st.resp3)
-		if len(reply) > 0 && reply[0] == '-' {
+		switch {
+		case reply[0] == '-':
 			fault = strings.TrimSuffix(string(reply[1:]), "\r\n")
-		} else {
-			v = st.parseReply(reply)
+		case !wanted(L):
+			return 0
+		default:
+			L.Push(st.value(reply))
+			return 1
 		}
 	}
-	if fault != "" {
-		t := st.errorTable(fault)
-		if raises {
-			L.Error(t, 0)
-		}
-		v = t
+	t := st.errorTable(fault)
+	if raises {
+		L.Error(t, 0)
 	}
-	L.SetTop(0)
-	L.Push(v)
+	L.Push(t)
 	return 1
 }
 
@@ -134,7 +133,7 @@ func redisSHA1(st *State, L *glua.LState) int {
 	}
 	text, _ := joinable(L.Get(1))
 	st.watch.step(len(text) / 16)
-	return pushString(L, SHA1(text))
+	return st.push(L, SHA1(text))
 }
 
 // SHA1 returns the name of a script: the SHA-1 of its text, in hexadecimal.

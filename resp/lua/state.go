@@ -33,6 +33,8 @@ type State struct {
 	watch watch
 
 	globals  *glua.LTable
+	keys     *glua.LTable // KEYS and ARGV, in all runs
+	argv     *glua.LTable
 	readonly map[*glua.LTable]bool
 	values   []glua.LValue   // in the order of given
 	noop     *glua.LFunction // a function of Lua that does nothing
@@ -44,6 +46,7 @@ type State struct {
 	errorLine int // of the latest error that has no position in its text
 	result    glua.LValue
 	args      arena
+	scratch   scratch
 	join      []byte
 	json      jsonSettings
 	random    random
@@ -130,7 +133,7 @@ func (st *State) Run(r *Run, emit func(*State, glua.LValue) error) (err error) {
 		L.SetContext(&st.watch)
 	}
 	st.json = defaultJSON
-	keys, argv := st.newList(r.Keys), st.newList(r.Args)
+	st.fill(r.Keys, r.Args)
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = st.fault(fault)
@@ -142,18 +145,15 @@ func (st *State) Run(r *Run, emit func(*State, glua.LValue) error) (err error) {
 		}
 		L.RemoveContext()
 		L.SetTop(0)
-		st.globals.RawSetString("KEYS", glua.LNil)
-		st.globals.RawSetString("ARGV", glua.LNil)
-		st.values[0], st.values[1] = glua.LNil, glua.LNil
+		emptyList(st.keys)
+		emptyList(st.argv)
+		st.scratch.reset(L)
 	}()
 	fn := st.protos[r.Script]
 	if fn == nil {
 		fn = L.NewFunctionFromProto(r.Script.proto)
 		st.protos[r.Script] = fn
 	}
-	st.globals.RawSetString("KEYS", keys)
-	st.globals.RawSetString("ARGV", argv)
-	st.values[0], st.values[1] = keys, argv
 	L.Push(fn)
 	for _, i := range r.Script.params {
 		L.Push(st.values[i])
@@ -168,30 +168,33 @@ func (st *State) Run(r *Run, emit func(*State, glua.LValue) error) (err error) {
 // maxTogether is the length of words in bytes that share memory: each of them keeps it alive.
 const maxTogether = 256
 
-// newList returns the table of KEYS or ARGV.
-func (st *State) newList(words [][]byte) *glua.LTable {
-	t := st.L.CreateTable(len(words), 0)
-	size := 0
-	for _, w := range words {
-		size += len(w)
-	}
-	if size > maxTogether {
-		for i, w := range words {
-			t.RawSetInt(i+1, glua.LString(w))
-		}
-		return t
-	}
+// fill sets KEYS and ARGV.
+func (st *State) fill(keys, args [][]byte) {
 	b := st.join[:0]
-	for _, w := range words {
-		b = append(b, w...)
+	for _, words := range [2][][]byte{keys, args} {
+		for _, w := range words {
+			if len(b)+len(w) <= maxTogether {
+				b = append(b, w...)
+			}
+		}
 	}
 	st.join = b
 	text := string(b)
+	at := st.fillList(st.keys, keys, text, 0)
+	st.fillList(st.argv, args, text, at)
+}
+
+// fillList puts words into a table: those that fit are in the text, from a position on.
+func (st *State) fillList(t *glua.LTable, words [][]byte, text string, at int) (end int) {
 	for i, w := range words {
-		t.RawSetInt(i+1, glua.LString(text[:len(w)]))
-		text = text[len(w):]
+		if at+len(w) <= maxTogether {
+			t.RawSetInt(i+1, st.scratch.string(text[at:at+len(w)]))
+			at += len(w)
+		} else {
+			t.RawSetInt(i+1, glua.LString(w))
+		}
 	}
-	return t
+	return at
 }
 
 // fault returns the error for a panic that is not Lua's: a bug of the interpreter.

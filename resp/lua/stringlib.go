@@ -28,7 +28,7 @@ func (st *State) openStrings() {
 		"__pow": math.Pow,
 		"__unm": func(a, _ float64) float64 { return -a },
 	} {
-		mt.RawSetString(name, st.function(func(_ *State, L *glua.LState) int {
+		mt.RawSetString(name, st.function(func(st *State, L *glua.LState) int {
 			a, b := L.Get(1), L.Get(2)
 			if name == "__unm" {
 				b = a
@@ -42,8 +42,7 @@ func (st *State) openStrings() {
 				}
 				return raise(L, "attempt to perform arithmetic on a %s value", bad.Type())
 			}
-			L.Push(glua.LNumber(op(x, y)))
-			return 1
+			return st.pushNumber(L, op(x, y))
 		}))
 	}
 	st.readonly[mt] = true
@@ -51,11 +50,6 @@ func (st *State) openStrings() {
 }
 
 func modulo(a, b float64) float64 { return a - math.Floor(a/b)*b }
-
-func pushString(L *glua.LState, s string) int {
-	L.Push(glua.LString(s))
-	return 1
-}
 
 // span returns the bytes from position i to j, counted from 1, or from the end if negative.
 func span(s string, i, j int) string {
@@ -81,12 +75,12 @@ func stringByte(st *State, L *glua.LState) int {
 		return raise(L, "string slice too long")
 	}
 	for i := range len(part) {
-		L.Push(glua.LNumber(part[i]))
+		st.pushInt(L, int(part[i]))
 	}
 	return len(part)
 }
 
-func stringChar(_ *State, L *glua.LState) int {
+func stringChar(st *State, L *glua.LState) int {
 	b := make([]byte, L.GetTop())
 	for i := range b {
 		n := checkInt(L, i+1)
@@ -95,7 +89,7 @@ func stringChar(_ *State, L *glua.LState) int {
 		}
 		b[i] = byte(n)
 	}
-	return pushString(L, string(b))
+	return st.push(L, string(b))
 }
 
 func stringDump(_ *State, L *glua.LState) int { return raise(L, "unable to dump given function") }
@@ -104,8 +98,7 @@ func stringFind(st *State, L *glua.LState) int  { return find(st, L, true) }
 func stringMatch(st *State, L *glua.LState) int { return find(st, L, false) }
 
 func stringLen(st *State, L *glua.LState) int {
-	L.Push(glua.LNumber(len(checkString(st, L, 1))))
-	return 1
+	return st.pushInt(L, len(checkString(st, L, 1)))
 }
 
 // mapped pushes a string that op makes of the first argument.
@@ -114,7 +107,7 @@ func mapped(st *State, L *glua.LState, op func(b []byte)) int {
 	st.watch.charge(2 * len(s))
 	b := []byte(s)
 	op(b)
-	return pushString(L, string(b))
+	return st.push(L, string(b))
 }
 
 func stringLower(st *State, L *glua.LState) int {
@@ -148,7 +141,7 @@ func stringReverse(st *State, L *glua.LState) int {
 func stringRep(st *State, L *glua.LState) int {
 	s, n := checkString(st, L, 1), checkInt(L, 2)
 	if n <= 0 || s == "" {
-		return pushString(L, "")
+		return st.push(L, "")
 	}
 	if int64(len(s))*int64(n) > st.watch.limits.Memory {
 		st.watch.dead = errMemory
@@ -156,7 +149,7 @@ func stringRep(st *State, L *glua.LState) int {
 	}
 	st.watch.charge(len(s) * n)
 	st.watch.step(len(s) * n / 1024)
-	return pushString(L, strings.Repeat(s, n))
+	return st.push(L, strings.Repeat(s, n))
 }
 
 func stringSub(st *State, L *glua.LState) int {
@@ -167,7 +160,7 @@ func stringSub(st *State, L *glua.LState) int {
 		st.watch.charge(len(part))
 		part = strings.Clone(part)
 	}
-	return pushString(L, part)
+	return st.push(L, part)
 }
 
 // stringFormat is string.format, with the verbs of C.
@@ -193,7 +186,7 @@ func stringFormat(st *State, L *glua.LState) int {
 		out = st.formatArg(L, out, v, arg)
 		st.watch.charge(len(out) - before)
 	}
-	return pushString(L, string(out))
+	return st.push(L, string(out))
 }
 
 // verb is a conversion of string.format.

@@ -98,7 +98,7 @@ func structPack(st *State, L *glua.LState) int {
 	for {
 		kind, size, padding := f.next(len(out))
 		if kind == 0 {
-			return pushString(L, string(out))
+			return st.push(L, string(out))
 		}
 		st.watch.charge(size + padding)
 		out = append(out, make([]byte, padding)...)
@@ -168,7 +168,7 @@ func structUnpack(st *State, L *glua.LState) int {
 	for {
 		kind, size, padding := f.next(at)
 		if kind == 0 {
-			L.Push(glua.LNumber(at + 1))
+			st.pushInt(L, at+1)
 			return n + 1
 		}
 		if at += padding; size > len(data) || at > len(data)-size {
@@ -249,8 +249,7 @@ func structSize(st *State, L *glua.LState) int {
 		kind, size, padding := f.next(total)
 		switch {
 		case kind == 0:
-			L.Push(glua.LNumber(total))
-			return 1
+			return st.pushInt(L, total)
 		case kind == 's', kind == 'c' && size == 0:
 			return argError(L, 1, fmt.Sprintf("option '%c' has no fixed size", kind))
 		case size == 0 && kind != 'c':
@@ -286,7 +285,7 @@ func packPack(st *State, L *glua.LState) int {
 		out = st.packValue(out, L.Get(i), 0)
 	}
 	st.watch.charge(len(out))
-	return pushString(L, string(out))
+	return st.push(L, string(out))
 }
 
 func (st *State) packValue(out []byte, v glua.LValue, level int) []byte {
@@ -423,7 +422,7 @@ func (st *State) unpackMany(L *glua.LState, limit, offset int, partial bool) int
 	}
 	u := unpacker{st: st, L: L, data: data, at: offset}
 	if partial {
-		L.Push(glua.LNumber(0))
+		st.pushInt(L, 0)
 	}
 	n := 0
 	for ; u.at < len(data) && (limit == 0 && !partial || n < limit || partial && limit == 0); n++ {

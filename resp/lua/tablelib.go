@@ -19,10 +19,10 @@ func tableConcat(st *State, L *glua.LState) int {
 	var out []byte
 	counted := 0
 	for i := from; i <= to; i++ {
-		text, ok := joinable(t.RawGet(glua.LNumber(i)))
+		text, ok := joinable(element(t, i))
 		if !ok {
 			return raise(L, "invalid value (%s) at index %d in table for 'concat'",
-				t.RawGet(glua.LNumber(i)).Type(), i)
+				element(t, i).Type(), i)
 		}
 		if out = append(out, text...); i != to {
 			out = append(out, separator...)
@@ -34,7 +34,7 @@ func tableConcat(st *State, L *glua.LState) int {
 		}
 	}
 	st.watch.charge(len(out) - counted)
-	return pushString(L, string(out))
+	return st.push(L, string(out))
 }
 
 func tableForeach(st *State, L *glua.LState) int {
@@ -80,9 +80,8 @@ func checkFunction(L *glua.LState, n int) *glua.LFunction {
 	return fn
 }
 
-func tableGetN(_ *State, L *glua.LState) int {
-	L.Push(glua.LNumber(checkTable(L, 1).Len()))
-	return 1
+func tableGetN(st *State, L *glua.LState) int {
+	return st.pushInt(L, checkTable(L, 1).Len())
 }
 
 func tableSetN(_ *State, L *glua.LState) int {
@@ -197,7 +196,7 @@ func (s *sorter) less(a, b glua.LValue) bool {
 	return yes
 }
 
-func (s *sorter) get(i int) glua.LValue { return s.t.RawGet(glua.LNumber(i)) }
+func (s *sorter) get(i int) glua.LValue { return element(s.t, i) }
 
 func (s *sorter) swap(i, j int) {
 	a, b := s.get(i), s.get(j)
