@@ -85,6 +85,11 @@ func TestSubscriptionsAreLimited(t *testing.T) {
 		{"SUBSCRIBE b", ">3 $9 subscribe $1 b :2"},
 		{"PSUBSCRIBE c", ">3 $10 psubscribe $1 c :3"},
 		{"SUBSCRIBE a", ">3 $9 subscribe $1 a :3"},
+		{"UNSUBSCRIBE b", ">3 $11 unsubscribe $1 b :2"},
+		{"SUBSCRIBE b b", ">3 $9 subscribe $1 b :3"}, // one name counts once
+	})
+	assert.Equal(t, ">3 $9 subscribe $1 b :3", strings.TrimSpace(c.read()))
+	c.check([]answer{
 		{"SSUBSCRIBE s", "-ERR a client may have 3 subscriptions, see pubsub-max-subscriptions-per-client"},
 		{"CONFIG SET pubsub-max-subscriptions 4", "+OK"},
 	})

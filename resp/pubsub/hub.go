@@ -112,9 +112,16 @@ func (h *Hub) Subscribe(c *Client, kind Kind, names [][]byte, each func(name []b
 // refuse returns why a client may not have more subscriptions, or nil.
 func (h *Hub) refuse(c *Client, kind Kind, names [][]byte) error {
 	added, patterns := int64(0), int64(len(h.topics[Patterns]))
+	var seen map[string]bool
+	if len(names) > 1 {
+		seen = make(map[string]bool, len(names))
+	}
 	for _, name := range names {
-		if _, has := c.topics[kind][string(name)]; has {
+		if _, has := c.topics[kind][string(name)]; has || seen[string(name)] {
 			continue
+		}
+		if seen != nil {
+			seen[string(name)] = true
 		}
 		added++
 		if kind == Patterns && h.topics[kind][string(name)] == nil {

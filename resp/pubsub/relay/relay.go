@@ -48,8 +48,8 @@ type Relay struct {
 	Options
 	Dropped atomic.Int64 // messages that were dropped for a node, since the start
 
-	mu    sync.Mutex
-	peers map[string]*peer
+	mu    sync.Mutex       // held before those of the peers
+	peers map[string]*peer // to which something was sent lately
 }
 
 // peer is another node.
@@ -87,22 +87,31 @@ func Append(frames, channel, message []byte) []byte {
 // Send passes messages, as Append makes them, on to all other nodes. It does not wait. Nobody may
 // change frames from then on.
 func (r *Relay) Send(frames []byte, messages int) {
-	for _, name := range r.Others() {
-		if !r.peer(name).add(item{frames, int64(messages)}) {
+	others := r.Others()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range others {
+		p := r.peers[name]
+		if p == nil {
+			p = &peer{relay: r, name: name, wake: make(chan struct{}, 1)}
+		}
+		if p.add(item{frames, int64(messages)}) {
+			r.peers[name] = p
+		} else {
 			r.Dropped.Add(int64(messages))
 		}
 	}
 }
 
-func (r *Relay) peer(name string) *peer {
+// forget removes a peer to which nothing is sent: its node may have left the cluster.
+func (r *Relay) forget(p *peer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.peers[name]
-	if p == nil {
-		p = &peer{relay: r, name: name, wake: make(chan struct{}, 1)}
-		r.peers[name] = p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.sending {
+		delete(r.peers, p.name)
 	}
-	return p
 }
 
 // Queued returns how many bytes wait for all other nodes.
@@ -142,6 +151,7 @@ func (p *peer) run() {
 	for again := true; again; {
 		again = p.serve()
 	}
+	p.relay.forget(p)
 }
 
 // serve sends the queue on a new connection. It reports whether there is more to send.

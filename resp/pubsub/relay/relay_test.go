@@ -84,6 +84,7 @@ func TestMessagesReachAllNodes(t *testing.T) {
 		assert.EqualValues(t, 1, n.relay.Dropped.Load())
 		time.Sleep(2 * idle) // the connections are closed
 		synctest.Wait()
+		assert.Empty(t, n.relay.peers, "nodes that may have left")
 	})
 }
 
@@ -111,8 +112,10 @@ func TestANodeHangs(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []string{"again"}, n.read("b", 1))
 		assert.Equal(t, []string{"again"}, n.read("c", 1))
+		n.send(strings.Repeat("x", 20_000)) // too large for any queue
 		time.Sleep(2 * idle)
 		synctest.Wait()
+		assert.Empty(t, n.relay.peers)
 	})
 }
 
