@@ -671,6 +671,7 @@ func TestWalkCallsEveryMethod(t *testing.T) {
 		"ResetStats",
 		"SeeAll",
 		"Applied",
+		"Pending",
 		"CheckCountsOnce",
 		"Prepare",
 		"Address",

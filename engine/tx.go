@@ -269,6 +269,9 @@ func (tx *Tx) unlock() {
 // shards have already seen.
 func (tx *Tx) Now() int64 { return tx.now }
 
+// Pending returns how many bytes of changes the journal gets when the call ends.
+func (tx *Tx) Pending() int64 { return int64(len(tx.effects)) }
+
 // Applied returns the number of changes that have been made with this Tx.
 func (tx *Tx) Applied() uint64 { return tx.applied }
 

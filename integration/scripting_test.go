@@ -77,6 +77,8 @@ func TestScriptsInACluster(t *testing.T) {
 	assert.ErrorContains(t, client.Eval(ctx, "return 1", []string{"a", "b"}).Err(), "CROSSSLOT")
 
 	require.GreaterOrEqual(t, leader, 0)
+	c.scriptsAreEndedAnywhere(leader)
+	assert.Equal(t, loadedText, client.Do(ctx, "SCRIPT", "SHOW", loaded.Hash()).Val())
 	c.kill(leader)
 	other := c.proxied((leader+1)%3, 2)
 	assert.Equal(t, int64(6), other.EvalSha(ctx, counts.Hash(), []string{"k"}, 1).Val(), "on the next leader")
@@ -87,6 +89,32 @@ func TestScriptsInACluster(t *testing.T) {
 		err := c.proxied((leader+2)%3, 2).EvalSha(ctx, loaded.Hash(), []string{fmt.Sprint("key", n)}).Err()
 		assert.ErrorContains(t, err, "NOSCRIPT")
 	}
+}
+
+// scriptsAreEndedAnywhere runs an endless script on the leader of k. At the proxy port of any node
+// SCRIPT KILL ends it; until then FLUSHALL deletes no key of any node.
+func (c *nodes) scriptsAreEndedAnywhere(leader int) {
+	t, ctx := c.t, c.t.Context()
+	other := c.proxied((leader+1)%3, 2)
+	for i := range 3 {
+		require.NoError(t, c.client(i).ConfigSet(ctx, "lua-time-limit", "1").Err())
+	}
+	keys := other.DBSize(ctx).Val()
+	ended := make(chan error)
+	go func() {
+		patientClient := c.proxied((leader+2)%3, 2)
+		ended <- patientClient.Eval(ctx, "while true do end", []string{"k"}).Err()
+	}()
+	await(t, func() bool {
+		err := c.client(leader).Get(ctx, "k").Err()
+		return err != nil && strings.HasPrefix(err.Error(), "BUSY ")
+	})
+	assert.ErrorContains(t, other.FlushAll(ctx).Err(), "BUSY ")
+	assert.ErrorContains(t, other.DBSize(ctx).Err(), "BUSY ")
+	assert.NoError(t, other.ScriptKill(ctx).Err())
+	assert.ErrorContains(t, <-ended, "SCRIPT KILL")
+	assert.ErrorContains(t, other.ScriptKill(ctx).Err(), "NOTBUSY")
+	assert.Equal(t, keys, other.DBSize(ctx).Val(), "nothing was deleted")
 }
 
 // TestEndlessScriptsEndWithTheServer: SIGTERM ends a server whose script does not end. Of one that

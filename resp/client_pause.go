@@ -15,7 +15,7 @@ func (s *session) isPaused(c *command.Command) bool {
 		return false // as in Redis
 	}
 	has, _ := s.transaction.flags(c)
-	return p.all || has&command.Write != 0 || has&command.AnyKeys != 0 && has&command.Readonly == 0
+	return p.all || has&(command.Write|command.MayChange) != 0
 }
 
 // pause is what CLIENT PAUSE has set.
@@ -113,7 +113,7 @@ func clientPause(c *command.Call) error {
 	if err := c.Args.End(); err != nil {
 		return err
 	}
-	if s.Engine.Held() { // changes would go on after OK
+	if s.Scripts.Busy() > 0 { // changes would go on after OK
 		return command.ErrBusy
 	}
 	next := &pause{until: command.After(now, ms), all: all}

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"time"
 
 	"rlserver/cluster/slot"
 	"rlserver/resp/command"
@@ -22,6 +23,9 @@ func (s *Server) keyspaces() (list []command.Keyspace) {
 func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte) {
 	s.use(on)
 	start := len(s.Reply.B)
+	if p.Command.Flags&command.Stepwise != 0 && s.Env.Engine.Held() {
+		return []byte("-" + command.ErrBusy + "\r\n")
+	}
 	for p.WantsAll() {
 		if !s.Tx.BeginUnlessHeld(s.Env.Clock(), s.DB, nil, true, p.Command.Flags&command.Write != 0) {
 			return []byte("-" + command.ErrBusy + "\r\n")
@@ -46,6 +50,9 @@ func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte) {
 	s.Reply.B = s.Reply.B[:start]
 	return reply
 }
+
+// retryBusy is the time between two attempts of a call that has run on other groups.
+const retryBusy = 20 * time.Millisecond
 
 // runOnGroups runs a command on all groups that this node leads and, for a client of the proxy
 // port, on all others. It waits for elections: a group without a leader would be left out silently.
@@ -72,7 +79,7 @@ func (s *session) runOnGroups(p command.Prepared) {
 			j.Groups = append(j.Groups, group)
 		}
 	}
-	m := mark{start: len(s.Reply.B), all: true, changed: p.Command.Flags&command.Write != 0}
+	m := mark{start: len(s.Reply.B), all: true, changed: p.Command.Flags&(command.Write|command.MayChange) != 0}
 	j.On = func(group int, words [][]byte) wire.Value {
 		if led[group] == nil {
 			return wire.ParseValue(s.passOnGroup(group, words, m))
@@ -81,12 +88,19 @@ func (s *session) runOnGroups(p command.Prepared) {
 		one.Words = words
 		return wire.ParseValue(s.runOn(&one, led[group]))
 	}
-	j.Keys = func(group int) int {
-		if led[group] == nil {
-			return int(wire.ParseValue(s.passOnGroup(group, [][]byte{[]byte("DBSIZE")}, m)).Integer)
+	j.Keys = func(group int) wire.Value {
+		switch {
+		case led[group] == nil:
+			return wire.ParseValue(s.passOnGroup(group, [][]byte{[]byte("DBSIZE")}, m))
+		case led[group].env.Engine.Held():
+			return wire.ParseValue([]byte("-" + command.ErrBusy + "\r\n"))
 		}
 		keys, _ := led[group].env.Engine.Size(s.DB)
-		return keys
+		return wire.Value{Kind: ':', Integer: int64(keys)}
+	}
+	j.Pause = func() bool {
+		s.closing = s.guard.PauseFor(retryBusy) != nil
+		return !s.closing
 	}
 	p.Command.Merge(&j)
 	m.end = len(s.Reply.B)

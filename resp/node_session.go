@@ -190,7 +190,8 @@ func (s *session) runOnGroup(words [][]byte) {
 	s.runDeferred()
 	s.Reply.B = append(s.Reply.B, reply...)
 	s.marks = append(s.marks, mark{
-		start: s.replyStart, end: len(s.Reply.B), partition: at, changed: p.Command.Flags&command.Write != 0,
+		start: s.replyStart, end: len(s.Reply.B), partition: at,
+		changed: p.Command.Flags&(command.Write|command.MayChange) != 0,
 	})
 }
 

@@ -66,13 +66,11 @@ func (s *session) passOn(p *command.Prepared) {
 	}
 }
 
-// markOf returns the mark of a forwarded call, whose reply begins at start. Scripts may change
-// keys, and messages are sent.
+// markOf returns the mark of a forwarded call, whose reply begins at start.
 func (s *session) markOf(p *command.Prepared, start int) mark {
-	const changes = command.Write | command.AnyKeys | command.PubSub
 	return mark{
 		start: start, end: start, group: s.away.target.Group, once: p.CountsOnce(),
-		changed: p.Command.Flags&changes != 0 && p.Command.Flags&command.Readonly == 0,
+		changed: p.Command.Flags&(command.Write|command.MayChange) != 0,
 	}
 }
 

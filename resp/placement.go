@@ -104,8 +104,7 @@ func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
 		if p.Command == execCommand && s.transaction.open && !s.transaction.broken {
 			return s.enterTransaction()
 		}
-		if p.WantsAll() || p.Command.Flags&(command.Write|command.Readonly) != 0 &&
-			p.Command.Flags&(command.OwnLocks|command.AnyKeys) == 0 {
+		if needsKeys(p) {
 			return clustering.ErrWholeKeyspace
 		}
 		return nil
@@ -115,6 +114,12 @@ func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
 		return clustering.CrossSlot(p.Command)
 	}
 	return s.enterSlot(at, s.role == proxied && p.Command.Flags&command.WhileSubscribed == 0)
+}
+
+// needsKeys reports whether a call without keys is about those of all groups.
+func needsKeys(p *command.Prepared) bool {
+	return p.WantsAll() || p.Command.Flags&(command.Write|command.Readonly) != 0 &&
+		p.Command.Flags&(command.OwnLocks|command.AnyKeys) == 0
 }
 
 // sameGroup reports whether a further call can run while the locks of the previous ones are held.
@@ -144,7 +149,7 @@ func (s *session) sameSlot(p *command.Prepared) error {
 		if err := p.Command.RefusedInMulti; err != nil {
 			return err
 		}
-		if p.WantsAll() || p.Command.Flags&(command.Write|command.Readonly) != 0 {
+		if needsKeys(p) {
 			return clustering.ErrWholeKeyspace
 		}
 		return nil

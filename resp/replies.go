@@ -116,8 +116,8 @@ func (s *session) dropMarks(at int) {
 }
 
 // See records that replies depend on changes of the current partition up to a position. While the
-// disk fails, some positions are never reached: a call that only reads then gets an error, and the
-// client stays connected.
+// disk fails, some positions are never reached: a call that has only read then gets an error, and
+// the client stays connected.
 func (s *session) See(seen engine.Position) {
 	if n := len(s.depends); n > 0 && s.depends[n-1].partition == s.at && seen <= s.depends[n-1].seen {
 		return
@@ -128,7 +128,7 @@ func (s *session) See(seen engine.Position) {
 		}
 		return
 	}
-	if len(s.group) == 1 && s.group[0].Command != nil && s.group[0].Command.Flags&command.Write == 0 {
+	if len(s.group) == 1 && s.group[0].Command != nil && s.group[0].Command.Flags&command.Write == 0 && !s.Changed {
 		if err := s.at.journal.Unreadable(seen); err != nil {
 			s.dropMarks(s.replyStart)
 			s.Reply.B = s.Reply.B[:s.replyStart]

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine"
+	"rlserver/resp/command/commandtest"
 	"rlserver/resp/config"
 	"rlserver/resp/lua"
 )
@@ -116,7 +118,7 @@ func TestNobodyWaitsForABusyScript(t *testing.T) {
 	assert.Equal(t, "+OK", queued.do("DISCARD"))
 	for _, call := range []string{
 		"ZUNIONSTORE k 1 a", "ZUNIONSTORE a 1 k", "BITOP AND a k", "COPY k a", "RL.TOP", "RL.POLICY SET p SLIDE 1 1s",
-		"CLIENT PAUSE 1", "SAVE", "DEBUG RELOAD",
+		"CLIENT PAUSE 1", "SAVE", "BGSAVE", "BGREWRITEAOF", "DEBUG RELOAD",
 	} {
 		assert.Contains(t, other.do(call), "-BUSY ", "%s", call)
 	}
@@ -170,4 +172,131 @@ func TestRefusedScriptsAreNotRunByEXEC(t *testing.T) {
 	require.Len(t, replies, 4)
 	assert.Equal(t, "-ERR value is not an integer or out of range", replies[0])
 	assert.Equal(t, "*1 $6 queued", replies[3])
+}
+
+// What a script changes is one record, and takes memory until the script ends: that is bounded,
+// also within pcall. As in Redis, what was changed before the error stays.
+func TestScriptsThatWriteWithoutEndAreEnded(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c := ts.dial()
+	require.Equal(t, "+OK", c.do("CONFIG SET lua-memory-limit 1mb"))
+	for _, call := range []string{"call", "pcall"} {
+		got := c.eval("local x = string.rep('x', 10000) while true do redis."+call+"('APPEND', KEYS[1], x) end",
+			"1", call)
+		assert.Contains(t, got, "-ERR the script changes too much: ")
+		assert.Contains(t, got, "lua-memory-limit", "which bounds it")
+		length := c.do("STRLEN " + call)
+		assert.Len(t, length, len(":1050000"), "what was changed stays: %s", length)
+	}
+	assert.Equal(t, ":1", c.eval("for i = 1, 10 do redis.call('SET', KEYS[1], string.rep('x', 10000)) end return 1",
+		"1", "k"))
+}
+
+// failing is a journal whose disk fails when it gets the second change: the first is the script.
+type failing struct {
+	*slowJournal
+	store *commandtest.Store
+}
+
+func (j failing) Append(now int64, effects []byte) engine.Position {
+	at := j.slowJournal.Append(now, effects)
+	if at == 1 {
+		j.sync()
+		return at
+	}
+	j.fail(commandtest.ErrDisk)
+	why := "the disk fails"
+	j.store.Why.Store(&why)
+	return at
+}
+
+// A script that has changed something when the disk fails gets the error of a call that writes, and
+// the next one is refused.
+func TestScriptsThatWriteWhileTheDiskFails(t *testing.T) {
+	store := new(commandtest.Store)
+	ts := startServer(t, config.Defaults{}, func(o *Options) {
+		o.Store, o.Journal = store, failing{newSlowJournal(), store}
+		o.Engine = engine.New(engine.Options{Journal: o.Journal})
+	})
+	c := ts.dial()
+	const lost = "-MISCONF the changes of this call, or those that it shows, may be lost: "
+	assert.Contains(t, c.eval("return redis.call('SET', KEYS[1], 1)", "1", "k"), lost)
+	assert.Contains(t, c.eval("return redis.call('SET', KEYS[1], 1)", "1", "j"), "-MISCONF the disk fails script: ")
+	assert.Contains(t, c.eval("return redis.call('GET', KEYS[1])", "1", "k"),
+		"-MISCONF what this would read is not on the disk: ")
+	assert.Equal(t, ":1", c.eval("return 1", "1", "j"))
+}
+
+// CLIENT PAUSE WRITE holds back scripts that may write, also within EXEC, and messages.
+func TestPauseHoldsScriptsAndMessages(t *testing.T) {
+	for _, calls := range []string{
+		"EVAL return'x' 0", "MULTI\nEVAL return'x' 0\nEXEC", "PUBLISH c m", "SPUBLISH c m", "MULTI\nPUBLISH c m\nEXEC",
+	} {
+		inBubble(t, func(t *testing.T, b *bubble) {
+			queued := ""
+			if before, call, found := strings.Cut(calls, "\nEXEC"); found {
+				queued, calls = before, "EXEC"+call
+			}
+			held := b.Calls("held", "PING\n"+queued)
+			b.Calls("admin", "CLIENT PAUSE 1000 WRITE")
+			b.Replies()
+			held.Call(calls)
+			b.Calls("reader", "EVAL_RO return'x' 0\nPUBSUB NUMPAT")
+			assert.Equal(t, []string{"0 reader $1 x", "0 reader :0"}, b.Replies(), calls)
+			time.Sleep(time.Second)
+			replies := b.Replies()
+			require.Len(t, replies, 1, calls)
+			assert.True(t, strings.HasPrefix(replies[0], "1000 held "), replies[0])
+		})
+	}
+}
+
+// The user of a script that publishes needs the channel.
+func TestScriptsPublishAsTheirUser(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c := ts.dial()
+	require.Equal(t, "+OK", c.do("ACL SETUSER u on nopass +@all resetchannels &news"))
+	require.Equal(t, "+OK", c.do("AUTH u x"))
+	assert.Equal(t, ":0", c.eval("return redis.pcall('PUBLISH', 'news', 'm')", "0"))
+	assert.Equal(t, "-ERR The user executing the script can't publish to the channel mentioned in the command",
+		c.eval("return redis.pcall('PUBLISH', 'other', 'm')", "0"))
+}
+
+// In a cluster a transaction may have scripts without keys. One that was lost on its way may have
+// changed something, and so may SCRIPT LOAD and SCRIPT FLUSH.
+func TestScriptsInAClusterWithoutKeys(t *testing.T) {
+	f, ts := newFakeCluster(t)
+	c := ts.dial()
+	assert.Equal(t, []string{"+OK", "+QUEUED", "+QUEUED", "+QUEUED", "*3 $1 a +OK $1 b"},
+		c.pipe("MULTI", "EVAL_RO return'a' 0", "SET k 1", "EVAL return'b' 0", "EXEC"))
+	for _, call := range []string{"SCRIPT LOAD return'c'", "SCRIPT FLUSH"} {
+		assert.Contains(t, f.lose(c, call)[0], uncertain, call)
+	}
+	assert.Contains(t, f.lose(c, "SCRIPT EXISTS x")[0], changedNothing)
+}
+
+// SHUTDOWN NOSAVE does not wait for a script that runs for too long.
+func TestShutdownNosaveWaitsForNoScript(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c, other := ts.dial(), ts.dial()
+	require.Equal(t, "+OK", other.do("CONFIG SET lua-time-limit 1"))
+	c.Write([]byte(frame(script, "while true do end", "1", "k")))
+	require.Eventually(t, func() bool { return strings.HasPrefix(other.do("GET k"), "-BUSY ") },
+		10*time.Second, time.Millisecond)
+	other.Write([]byte("SHUTDOWN NOSAVE\r\n"))
+	<-ts.ShutdownRequested()
+	assert.Equal(t, 1, ts.Shutdown(t.Context()), "the script's client")
+	require.Eventually(t, func() bool { return ts.Scripts.Busy() == 0 }, 10*time.Second, time.Millisecond)
+}
+
+// SCRIPT SHOW returns the text of a script that is known.
+func TestScriptShow(t *testing.T) {
+	c := startServer(t, config.Defaults{}).dial()
+	c.eval("return 'shown'", "0")
+	sha := lua.SHA1("return 'shown'")
+	assert.Equal(t, "$14 return 'shown'", c.do("SCRIPT SHOW "+sha))
+	assert.Equal(t, "$14 return 'shown'", c.do("SCRIPT SHOW "+strings.ToUpper(sha)))
+	assert.Equal(t, "-NOSCRIPT No matching script. Please use EVAL.", c.do("SCRIPT SHOW x"))
+	assert.Contains(t, c.do("SCRIPT HELP"), "SHOW sha1")
+	assert.Contains(t, c.do("SCRIPT SHOW"), "-ERR wrong number of arguments for 'script|show' command")
 }

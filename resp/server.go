@@ -126,7 +126,7 @@ func NewServer(o Options) *Server {
 			Version: o.Version, Started: time.Now(), Store: o.Store,
 			RunID:   fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32()),
 			Slowlog: new(diagnostics.Slowlog), Latency: new(diagnostics.Latency),
-			Engine: o.Engine, Time: o.Clock, Settings: o.Settings, Log: o.Log,
+			Engine: o.Engine, Home: o.Engine, Time: o.Clock, Settings: o.Settings, Log: o.Log,
 			Stats: stats.New(command.Count), ReloadPolicies: o.ReloadPolicies,
 		},
 		certificates: o.Certificates, sockets: o.Sockets, longCall: o.LongCall,

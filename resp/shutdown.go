@@ -124,14 +124,15 @@ func (s *Server) closeSessions() {
 }
 
 // waitForSessions waits until no session is left or the context ends, and returns how many are
-// left. It polls, which is simpler than a signal at the end of each session.
+// left. After SHUTDOWN NOSAVE it does not wait for scripts that run for too long. It polls, which
+// is simpler than a signal at the end of each session.
 func (s *Server) waitForSessions(ctx context.Context) (left int) {
 	for {
 		s.mu.Lock()
 		left = len(s.sessions)
 		s.mu.Unlock()
-		if left == 0 {
-			return 0
+		if left == 0 || s.noSave.Load() && left <= s.Scripts.Busy() {
+			return left
 		}
 		select {
 		case <-ctx.Done():

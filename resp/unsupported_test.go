@@ -33,7 +33,8 @@ func TestScriptErrorsDoNotCauseRetries(t *testing.T) {
 		{"COMMAND LIST FILTERBY PATTERN fcall*", "*0"},
 		{
 			"COMMAND LIST FILTERBY PATTERN script|*",
-			"*5 $13 script|exists $12 script|flush $11 script|help $11 script|kill $11 script|load",
+			"*6 $13 script|exists $12 script|flush $11 script|help $11 script|kill $11 script|load " +
+				"$11 script|show",
 		},
 	})
 }

@@ -171,6 +171,7 @@ type Env struct {
 	Saves   *storage.Saves // of Store
 
 	Engine   *engine.Engine
+	Home     *engine.Engine // of calls without keys; Engine, but for those of a group of a cluster
 	Time     *clock.Clock
 	Settings *config.Settings
 	Log      *slog.Logger

@@ -89,6 +89,7 @@ const (
 	WhileSubscribed // not reported: runs while a client with RESP2 has subscribed to something
 	OwnLocks        // not reported: takes locks itself, or is slow: cannot run in a transaction
 	AnyKeys         // not reported: runs scripts, which with lua-undeclared-keys may use any key
+	MayChange       // not reported: may change keys or scripts, or publishes, though it is no Write
 )
 
 var flagNames = []struct {

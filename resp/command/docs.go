@@ -217,8 +217,11 @@ func writeWrapped(text *strings.Builder, syntax string) {
 
 // origin returns the server that introduced the command, and its version.
 func (c *Command) origin() string {
-	if c.Group == "ratelimit" || c.FullName() == "cluster|drain" {
+	switch {
+	case c.Group == "ratelimit" || c.FullName() == "cluster|drain":
 		return "rlserver " + c.Since
+	case c.FullName() == "script|show":
+		return "Valkey " + c.Since
 	}
 	return "Redis " + c.Since
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -15,8 +16,10 @@ type Merger struct {
 	Groups []int // numbers of the groups to run on, in order
 	// On runs the command on a group, with words that may differ from those of the call. Group -1
 	// is the partition without keys.
-	On     func(group int, words [][]byte) wire.Value
-	Keys   func(group int) int // number of keys of a group
+	On func(group int, words [][]byte) wire.Value
+	// Keys returns the number of keys of a group, or why a call on all of them cannot run now.
+	Keys   func(group int) wire.Value
+	Pause  func() (ok bool) // waits a little; ok: the client is still there
 	Random *rand.Rand
 	Reply  *wire.Reply
 }
@@ -52,18 +55,42 @@ func MergeArrays(m *Merger) {
 	}
 }
 
-// MergeOK replies with OK if all groups do.
-func MergeOK(m *Merger) {
-	if m.Each(func(wire.Value) {}) {
-		m.Reply.OK()
+// MergeFlush replies with OK when all groups have. If a script holds keys of one, or one has no
+// leader, it changes nothing. A script that takes too long only afterwards is waited for.
+func MergeFlush(m *Merger) {
+	for _, group := range m.Groups {
+		// a user who may not ask for the number of keys may delete them
+		if v := m.Keys(group); v.Failed() && !bytes.HasPrefix(v.Text, []byte("NOPERM")) {
+			m.Reply.Value(v)
+			return
+		}
 	}
+	for i, group := range m.Groups {
+		v := m.On(group, m.Words)
+		for i > 0 && v.Kind == '-' && string(v.Text) == string(ErrBusy) && m.Pause() {
+			v = m.On(group, m.Words)
+		}
+		switch {
+		case !v.Failed():
+			continue
+		case i > 0 && v.Kind == '-':
+			m.Reply.Error(errFlushedSome + string(v.Text))
+		default:
+			m.Reply.Value(v)
+		}
+		return
+	}
+	m.Reply.OK()
 }
+
+const errFlushedSome = "UNCERTAIN the keys of some slots are deleted, those of others are not: send the call again. "
 
 // MergeDraw runs the command on a random group, weighted so that all keys have the same chance.
 func MergeDraw(m *Merger) {
 	sum, sizes := 0, make([]int, len(m.Groups))
 	for i, group := range m.Groups {
-		sizes[i] = m.Keys(group)
+		v := m.Keys(group)
+		sizes[i] = int(v.Integer)
 		sum += sizes[i]
 	}
 	on, n := -1, m.Random.IntN(max(sum, 1))

@@ -31,7 +31,12 @@ func replies(merge func(*Merger), words string, groups map[int]string) string {
 		}
 		return wire.ParseValue([]byte(strings.ReplaceAll(text, " ", "\r\n")))
 	}
-	j.Keys = func(group int) int { return len(groups[group]) - len("$-1 ") }
+	j.Keys = func(group int) wire.Value {
+		if text := groups[group]; strings.HasPrefix(text, "-BUSY") {
+			return wire.ParseValue([]byte(strings.ReplaceAll(text, " ", "\r\n")))
+		}
+		return wire.Value{Kind: ':', Integer: int64(len(groups[group]) - len("$-1 "))}
+	}
 	merge(&j)
 	return strings.ReplaceAll(string(reply.B), "\r\n", " ")
 }
@@ -43,8 +48,10 @@ func TestValuesOfGroupsAreMerged(t *testing.T) {
 	assert.Equal(t, "*3 $1 a $1 b $1 c ",
 		replies(MergeArrays, "KEYS *", map[int]string{0: "*2 $1 a $1 b ", 1: "*0 ", 5: "*1 $1 c "}))
 	assert.Empty(t, replies(MergeArrays, "KEYS *", map[int]string{0: "*0 ", 1: ""}), "the client has disconnected")
-	assert.Equal(t, "+OK ", replies(MergeOK, "FLUSHALL", nil))
-	assert.Equal(t, "-ERR_x ", replies(MergeOK, "FLUSHALL", map[int]string{0: "-ERR_x ", 1: "+OK "}))
+	assert.Equal(t, "+OK ", replies(MergeFlush, "FLUSHALL", nil))
+	assert.Equal(t, "-ERR_x ", replies(MergeFlush, "FLUSHALL", map[int]string{0: "-ERR_x ", 1: "+OK "}))
+	assert.Equal(t, "-"+errFlushedSome+"ERR_x ",
+		replies(MergeFlush, "FLUSHALL", map[int]string{0: "+OK ", 1: "-ERR_x "}))
 	assert.Equal(t, "$1 a ", replies(MergeDraw, "RANDOMKEY", map[int]string{0: "$-1 ", 3: "$1 a "}),
 		"a group without keys is not drawn")
 }

@@ -265,7 +265,8 @@ var Parameters = []Parameter{
 		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.ScriptTime })},
 	{Name: "lua-memory-limit", Group: groupService, Form: "SIZE", Default: "64mb", Example: "64mb",
 		Help: `How much memory the values of a script may take, 64mb by default; all running scripts together
-			may take 4 times that. A script that needs more is ended with an error.`,
+			may take 4 times that. Its changes may take as much in the log. A script that needs more is ended
+			with an error.`,
 		Value: memory(1<<20, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.ScriptMemory })},
 	{Name: "lua-cache-limit", Group: groupService, Form: "SIZE", Default: "64mb", Example: "64mb",
 		Help: `How much memory the scripts that EVALSHA can run may take, 64mb by default. Beyond it those that

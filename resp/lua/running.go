@@ -64,6 +64,13 @@ func (s *Scripts) Unset(b *Busy) {
 	delete(s.busy, b)
 }
 
+// Busy returns how many scripts run for too long.
+func (s *Scripts) Busy() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.busy)
+}
+
 // Writes notes that a script changes keys from now on. It reports false if the script was ended
 // before.
 func (s *Scripts) Writes(b *Busy) (ok bool) {

@@ -51,7 +51,7 @@ func New(t testing.TB) *Runner {
 	r.Call = command.Call{
 		Env: &command.Env{
 			Cluster: command.Alone{},
-			Engine:  e, Time: clock.New(source, log), Log: log, Stats: stats.New(command.Count),
+			Engine:  e, Home: e, Time: clock.New(source, log), Log: log, Stats: stats.New(command.Count),
 			Settings: config.NewSettings(config.Defaults{Databases: 16, MaxClients: 1000}), Waiting: waiting{r},
 		},
 		Tx: e.NewTx(), Conn: conn{r}, Client: 1, Random: rand.New(rand.NewPCG(1, 2)),

@@ -86,8 +86,9 @@ type program struct {
 	entry    *lua.Entry
 	state    *lua.State
 	readonly bool
-	wrote    bool // keys were changed
-	held     bool // the keys are held without their locks
+	wrote    bool  // keys were changed
+	held     bool  // the keys are held without their locks
+	most     int64 // how many bytes its changes may take
 	busy     lua.Busy
 	shown    []command.Prepared  // for monitors
 	after    *[]command.Prepared // shown, when the script has ended
@@ -109,6 +110,7 @@ func (p *program) run(c *command.Call, e *lua.Entry, keys, args [][]byte, readon
 	}()
 	defer p.resume() // also if the interpreter panics
 	settings := c.Env.Settings
+	p.most = settings.ScriptMemory.Load()
 	mark := len(c.Reply.B)
 	limit := time.Duration(settings.ScriptTime.Load()) * time.Millisecond
 	if limit <= 0 {
@@ -116,7 +118,7 @@ func (p *program) run(c *command.Call, e *lua.Entry, keys, args [][]byte, readon
 	}
 	err = p.state.Run(&lua.Run{
 		Script: e.Script, Keys: keys, Args: args, Host: p, Among: c.Env.Scripts,
-		Limits: lua.Limits{Memory: settings.ScriptMemory.Load(), Time: limit},
+		Limits: lua.Limits{Memory: p.most, Time: limit},
 	}, p.reply)
 	p.Meter.Flush()
 	if failed, ok := err.(*lua.Error); ok {
@@ -166,27 +168,39 @@ func (p *program) MustEnd() (why string) {
 		return "another node begins to lead this slot"
 	default:
 	}
-	if !p.wrote && p.Env.Scripts.Stopping() {
-		return "the server stops"
+	switch {
+	case !p.wrote:
+		if p.Env.Scripts.Stopping() {
+			return "the server stops"
+		}
+	case p.full():
+		return fullWords
 	}
 	return ""
 }
+
+// full reports whether the script has changed as much as it may. The journal gets all its changes
+// when it ends, with those of the transaction that it is in: until then they take memory.
+func (p *program) full() bool { return p.Tx.Pending() > p.most }
+
+const fullWords = "the script changes too much: its changes, with those before it in its transaction, may take " +
+	"lua-memory-limit. Those before this error stay"
 
 // Overdue implements lua.Host: the script runs for longer than its limit. Others are refused from
 // now on instead of waiting, and can end it.
 func (p *program) Overdue() {
 	p.busy = lua.Busy{State: p.state, Wrote: p.wrote}
 	p.held = true
-	p.Tx.Hold()
 	p.Env.Scripts.SetBusy(&p.busy)
+	p.Tx.Hold()
 	p.Env.Log.Warn("a script runs for longer than lua-time-limit: other calls on its keys get BUSY; SCRIPT KILL "+
 		"ends it if it has changed nothing", "script", p.entry.SHA, "client", p.Client)
 }
 
 func (p *program) resume() {
 	if p.held {
-		p.Env.Scripts.Unset(&p.busy)
 		p.Tx.Resume()
+		p.Env.Scripts.Unset(&p.busy)
 		p.held = false
 	}
 }

@@ -19,8 +19,8 @@ const (
 	errNoCommand   = engine.Error("ERR The user executing the script can't run this command or subcommand")
 	errNoKey       = engine.Error("ERR The user executing the script can't access at least one of the keys mentioned " +
 		"in the command arguments")
-	errNoChannel = engine.Error("ERR The user executing the script can't access at least one of the channels " +
-		"mentioned in the command arguments")
+	errNoChannel = engine.Error("ERR The user executing the script can't publish to the channel mentioned in the " +
+		"command")
 	errAllKeys = engine.Error("ERR this command uses all keys, and the script holds only those that its call " +
 		"declares: with the setting lua-undeclared-keys yes, scripts hold all keys")
 	errInvalidCommand = engine.Error("ERR Invalid command passed to redis.acl_check_cmd()")
@@ -85,6 +85,8 @@ func (p *program) admit(call *command.Prepared) error {
 		return errNotAllowed
 	case p.readonly && c.Flags&command.Write != 0:
 		return errReadonlyRun
+	case c.Flags&command.Write != 0 && p.full():
+		return engine.Error("ERR " + fullWords)
 	}
 	if denial := p.Check(call); denial != nil {
 		p.LogDenied(denial.Verdict, denial.Object, p.Account.Name(), executor.Script)

@@ -30,7 +30,8 @@ const (
 
 const errTextLong = engine.Error("ERR the script is too long: 4 MB are allowed")
 
-// scriptFlush handles SCRIPT FLUSH [ASYNC | SYNC].
+// scriptFlush handles SCRIPT FLUSH [ASYNC | SYNC]. On a node of a cluster it also drops the scripts
+// that ran without keys.
 func scriptFlush(c *command.Call) error {
 	if c.Args.More() && (c.Args.Left() > 1 || !c.Args.Word("ASYNC") && !c.Args.Word("SYNC")) {
 		return errScriptFlush
@@ -39,6 +40,9 @@ func scriptFlush(c *command.Call) error {
 		return err
 	}
 	c.Tx.See(engine.Position(c.Env.Engine.Scripts.Flush(c.Env.Clock())))
+	if home := c.Env.Home; home != c.Env.Engine {
+		home.Scripts.Flush(c.Env.Clock())
+	}
 	c.Reply.OK()
 	return nil
 }
@@ -74,6 +78,51 @@ func mergeExists(m *command.Merger) {
 	for _, n := range known {
 		m.Reply.Flag(n == int64(len(m.Groups)))
 	}
+}
+
+// mergeKill ends the scripts of all nodes. A node ends all of its own at once, so that the others
+// of its groups have none.
+func mergeKill(m *command.Merger) {
+	best := m.On(-1, m.Words)
+	for _, group := range m.Groups {
+		if v := m.On(group, m.Words); rank(v) > rank(best) {
+			best = v
+		}
+	}
+	m.Reply.Value(best)
+}
+
+// rank orders the replies of SCRIPT KILL: what was done counts more than what was not.
+func rank(v wire.Value) int {
+	switch {
+	case !v.Failed():
+		return 3
+	case strings.HasPrefix(string(v.Text), "UNKILLABLE"):
+		return 2
+	case strings.HasPrefix(string(v.Text), "NOTBUSY"):
+		return 0
+	}
+	return 1 // a node that cannot be asked
+}
+
+// mergeShow replies with the text that any group has.
+func mergeShow(m *command.Merger) {
+	v := m.On(-1, m.Words)
+	for i := 0; i < len(m.Groups) && v.Failed(); i++ {
+		v = m.On(m.Groups[i], m.Words)
+	}
+	m.Reply.Value(v)
+}
+
+// scriptShow handles SCRIPT SHOW sha1, of Valkey.
+func scriptShow(c *command.Call) error {
+	s, seen := known(c, strings.ToLower(string(c.Args.Next())))
+	c.Tx.See(seen)
+	if s == nil {
+		return errNoMatch
+	}
+	c.Reply.BulkString(s.Text)
+	return nil
 }
 
 // scriptExists handles SCRIPT EXISTS sha1 [sha1 ...].
@@ -148,14 +197,19 @@ func find(c *command.Call, name []byte) (*lua.Entry, error) {
 }
 
 // known returns the script of a name if the group of the call has it or, in a cluster, another one
-// that this node leads; otherwise nil. It also returns the position that the call has seen.
+// that this node leads, or a call without keys has brought it here; otherwise nil. It also returns
+// the position that the call has seen.
 func known(c *command.Call, sha string) (s *script.Script, seen engine.Position) {
 	s, position := c.Env.Engine.Scripts.Get(sha)
-	if s == nil {
-		for _, k := range c.Env.Keyspaces() {
-			if s, _ = k.Engine.Scripts.Get(sha); s != nil {
-				break
-			}
+	if s != nil || c.Env.Mode != "cluster" {
+		return s, engine.Position(position)
+	}
+	if s, _ = c.Env.Home.Scripts.Get(sha); s != nil {
+		return s, engine.Position(position)
+	}
+	for _, k := range c.Env.Keyspaces() {
+		if s, _ = k.Engine.Scripts.Get(sha); s != nil {
+			break
 		}
 	}
 	return s, engine.Position(position)

@@ -59,14 +59,26 @@ func save(c *command.Call) error {
 	return nil
 }
 
+// startable returns why no snapshot can be started now, or nil. One that needs the keys of a script
+// that runs for too long would only end with the script.
+func startable(c *command.Call) error {
+	switch {
+	case c.Env.Scripts.Busy() > 0:
+		return command.ErrBusy
+	case c.Env.Store == nil:
+		return errNoStore
+	}
+	return nil
+}
+
 // bgsave handles BGSAVE [SCHEDULE].
 func bgsave(c *command.Call) error {
 	schedule := c.Args.Word("SCHEDULE")
 	if err := c.Args.End(); err != nil {
 		return err
 	}
-	if c.Env.Store == nil {
-		return errNoStore
+	if err := startable(c); err != nil {
+		return err
 	}
 	scheduled, err := c.Env.Saves.Save(schedule, c.Executing)
 	return replySaving(c, "Background saving", scheduled, err, errNotSaved)
@@ -74,8 +86,8 @@ func bgsave(c *command.Call) error {
 
 // bgrewriteaof handles BGREWRITEAOF: a snapshot also starts a new log.
 func bgrewriteaof(c *command.Call) error {
-	if c.Env.Store == nil {
-		return errNoStore
+	if err := startable(c); err != nil {
+		return err
 	}
 	scheduled, err := c.Env.Saves.Rewrite(c.Executing)
 	return replySaving(c, "Background append only file rewriting", scheduled, err, errNotRewritten)
