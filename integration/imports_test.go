@@ -113,7 +113,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/resp/forward",
 			"rlserver/resp/waitqueue", "rlserver/resp/wire",
 			"rlserver/resp/diagnostics", "rlserver/resp/commands/diagnose",
-			"rlserver/resp/executor", "rlserver/resp/pubsub", "rlserver/resp/pubsub/relay",
+			"rlserver/resp/executor", "rlserver/resp/ports", "rlserver/resp/pubsub", "rlserver/resp/pubsub/relay",
 			"rlserver/resp/commands/pubsub", "rlserver/resp/commands/scripting", "rlserver/resp/lua",
 			"rlserver/resp/commands/hashes", "rlserver/resp/commands/keys",
 			"rlserver/resp/commands/limits", "rlserver/resp/commands/lists",
@@ -128,6 +128,13 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/engine/script":    {ours: []string{"rlserver/engine/effect"}},
 	"rlserver/resp/glob":        {ours: []string{"rlserver/engine"}},
 	"rlserver/resp/clientmem":   {},
+	"rlserver/resp/ports": {
+		ours: []string{
+			"rlserver/engine", "rlserver/internal/certs", "rlserver/internal/clock", "rlserver/internal/listen",
+			"rlserver/resp/config",
+		},
+		others: []string{"github.com/tidwall/redcon"},
+	},
 	"rlserver/resp/pubsub": {
 		ours: []string{
 			"rlserver/engine", "rlserver/resp/config", "rlserver/resp/glob", "rlserver/resp/pubsub/relay",

@@ -4,13 +4,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/tidwall/redcon"
 
-	"rlserver/internal/clock"
-	"rlserver/internal/listen"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
 )
@@ -20,69 +17,36 @@ func (s *Server) Serve(ln net.Listener) error { return s.ServeTLS(ln, nil) }
 
 // ServeTLS is Serve for clients with TLS. If with is nil, it is Serve.
 func (s *Server) ServeTLS(ln net.Listener, with *tls.Config) error {
-	return s.serve(&gate{Listener: ln, server: s, tls: with})
+	return s.serve(ln, with, ordinary)
 }
 
 // ServeProxy is ServeTLS for clients whose calls are forwarded to the nodes of the cluster that
 // lead their slots.
 func (s *Server) ServeProxy(ln net.Listener, with *tls.Config) error {
-	return s.serve(&gate{Listener: ln, server: s, tls: with, role: proxied})
+	return s.serve(ln, with, proxied)
 }
 
 // ServeNodes is Serve for other nodes of the cluster, which forward calls of their clients.
 func (s *Server) ServeNodes(ln net.Listener) error {
-	return s.serve(&gate{Listener: ln, server: s, role: forOtherNode})
+	return s.serve(ln, nil, forOtherNode)
 }
 
-func (s *Server) serve(g *gate) error {
-	if !s.begin(g) {
-		return nil
+// serve serves the clients of a listener, with TLS or nil.
+func (s *Server) serve(ln net.Listener, with *tls.Config, r role) error {
+	return s.ports.Serve(ln, s.wrap(with, r))
+}
+
+// wrap returns what makes connections as redcon sees them.
+func (s *Server) wrap(with *tls.Config, r role) func(net.Conn) net.Conn {
+	idle := s.Settings.Timeout
+	if r == forOtherNode {
+		idle = nil
 	}
-	return s.run(g)
-}
-
-// begin adds the listener of a gate to those that Shutdown closes, and reports whether it may be
-// served: not if the server is shutting down.
-func (s *Server) begin(g *gate) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.draining {
-		g.Close()
-		return false
-	}
-	s.listeners = append(s.listeners, g.Listener)
-	s.serving.Add(1)
-	return true
-}
-
-func (s *Server) run(g *gate) error {
-	defer s.serving.Done()
-	unused := func(redcon.Conn, redcon.Command) {} // redcon insists on a handler
-	return redcon.Serve(g, unused, s.accept, s.closed)
-}
-
-// exchange serves new sockets instead of closed ones.
-func (s *Server) exchange(opened, closed []listen.Socket) {
-	s.mu.Lock()
-	s.listeners = slices.DeleteFunc(s.listeners, func(ln net.Listener) bool {
-		return slices.ContainsFunc(closed, func(socket listen.Socket) bool { return socket.Listener == ln })
-	})
-	s.mu.Unlock()
-	for _, socket := range opened {
-		g := &gate{Listener: socket.Listener, server: s}
-		if socket.TLS {
-			g.tls = s.certificates.Config()
+	return func(conn net.Conn) net.Conn {
+		if with != nil {
+			return &connection{Guard: wire.NewTLSGuard(conn, with, s.limits, idle), role: r}
 		}
-		if !s.begin(g) {
-			continue
-		}
-		s.Log.Info("listening", "network", "tcp", "address", socket.Addr().String(), "tls", socket.TLS)
-		select {
-		case s.parked <- g: // a gate whose listener was closed serves it
-			s.serving.Done()
-		default:
-			go s.run(g)
-		}
+		return &connection{Guard: wire.NewGuard(conn, s.limits, idle), role: r}
 	}
 }
 
@@ -97,54 +61,6 @@ type connection struct {
 
 // Read implements net.Conn. It serves the client until the connection ends.
 func (c *connection) Read(buf []byte) (int, error) { return 0, c.session.serve(buf) }
-
-// gate is a listener that wraps its connections.
-type gate struct {
-	net.Listener
-	server *Server
-	tls    *tls.Config    // nil without TLS
-	role   role           // of its sessions
-	log    clock.Throttle // of errors of Accept
-}
-
-// guard returns the guard of a new connection.
-func (g *gate) guard(conn net.Conn) *wire.Guard {
-	limits, idle := g.server.limits, g.server.Settings.Timeout
-	if g.role == forOtherNode {
-		idle = nil
-	}
-	if g.tls != nil {
-		return wire.NewTLSGuard(conn, g.tls, limits, idle)
-	}
-	return wire.NewGuard(conn, limits, idle)
-}
-
-// Accept implements net.Listener. It tries again after errors such as a lack of file descriptors.
-func (g *gate) Accept() (net.Conn, error) {
-	for {
-		conn, err := g.Listener.Accept()
-		if err == nil {
-			if tcp, ok := conn.(*net.TCPConn); ok {
-				tcp.SetKeepAliveConfig(g.server.Settings.KeepAlive())
-			}
-			return &connection{Guard: g.guard(conn), role: g.role}, nil
-		}
-		if errors.Is(err, net.ErrClosed) {
-			// redcon closes all connections when Accept fails: wait until they have ended.
-			select {
-			case next := <-g.server.parked:
-				g.Listener, g.tls, g.role = next.Listener, next.tls, next.role
-				continue
-			case <-g.server.drained:
-				return nil, err
-			}
-		}
-		if _, ok := g.server.allows(&g.log, time.Second); ok {
-			g.server.Log.Warn("a connection could not be accepted", "error", err)
-		}
-		time.Sleep(50 * time.Millisecond) // out of file descriptors: an immediate retry would spin
-	}
-}
 
 // accept creates the session of a new connection. It reports whether the connection is served.
 // Otherwise redcon closes it; a client without TLS gets an error first, as in Redis.

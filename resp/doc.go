@@ -5,7 +5,7 @@
 // # The way of a request
 //
 //	socket
-//	  -> gate.Accept        accept.go: wraps the socket in a guard, with or without TLS;
+//	  -> ports.Ports        Server.wrap: wraps the socket in a guard, with or without TLS;
 //	                        Server.accept makes a session
 //	  -> redcon             a goroutine per connection, whose first Read is session.serve; it
 //	                        neither parses commands nor formats replies: package wire does
@@ -14,36 +14,21 @@
 //	  -> session.runBatch   takes the commands that have arrived one by one
 //	  -> session.execute    dispatch.go: command table, arity, login, permission, memory, disk
 //	  -> session.queue      transaction.go: within MULTI queues the command instead of running it
-//	  -> session.begin      pipeline.go: locks the keys, also those of calls that follow
-//	  -> session.runGroup   runs the handlers: arguments, a method of engine.Tx, reply
+//	  -> session.begin      pipeline.go: finds the partition, locks the keys, also those of calls
+//	                        that follow
+//	  -> session.runGroup   pipeline.go: has package executor run the handlers
 //	  -> session.await      session.go: sleeps if the call has to wait
-//	  -> session.settle     replies.go: waits once until the replies may be sent
-//	  -> session.flush      session.go: sends them
+//	  -> session.flush      session.go: waits once until the replies may be sent, see replies.go,
+//	                        and sends them
 //	  -> wire               queues replies that the client does not read at once
 //	socket
 //
-// # The packages
-//
-//	resp                 connections, dispatch, transactions, and the commands about these
-//	resp/wire            the bytes of the protocol: framing, replies, output, the guard
-//	resp/glob            patterns, with a limit on their steps
-//	resp/config          settings, and the parameters of CONFIG
-//	resp/config/conffile the syntax of the configuration file
-//	resp/clientmem       counts the memory of clients, in pools that have limits
-//	resp/diagnostics     the slow log, latency events, and lines of MONITOR
-//	resp/command         the command table: declaration, arguments, the call, documentation
-//	resp/executor        runs calls, whoever brings them
-//	resp/command/commandtest  runs handlers in tests, without a server
-//	resp/waitqueue       the queues of calls that wait for a key
-//	resp/pubsub          channels and their subscribers
-//	resp/forward         forwards calls to other nodes of a cluster
-//	resp/commands/...    the handlers, one package per family: keys, limits, users, the server...
-//	acl                  users, their permissions, and the calls that were denied
-//	stats                counters of calls, errors and latencies
+// # What reaches what
 //
 // Imports go one way: resp imports all, commands/... import command, and none of these imports
-// resp. A handler in commands/... reaches the connection only by the interface Call.Conn. A handler
-// in this package reaches the session by sessionOf, and the server through it.
+// resp; CONTRIBUTING.md lists them. A handler in commands/... reaches the connection only by the
+// interface Call.Conn. A handler in this package reaches the session by sessionOf, and the server
+// through it.
 //
 // In this package a file is named after its content: transaction.go has MULTI, client_list.go has
 // CLIENT LIST. INFO, MEMORY, CONFIG, DEBUG and SAVE are in resp/commands/server. The other files:
@@ -58,7 +43,7 @@
 //	pipeline.go          several calls under the same locks
 //	client_memory.go     the memory of a session; closes the client that holds most
 //	figures.go           the figures of INFO and the metrics
-//	settings.go          applies the changes of CONFIG SET
+//	settings.go          applies the changes of CONFIG SET; those of ports are in resp/ports
 //	maxmemory.go         the memory of the process, and what is left of it for keys
 //	table.go             imports the families of commands
 //	replies.go           what the replies of a batch wait for, and what is sent instead of them
@@ -76,7 +61,7 @@
 //  1. the shards of the engine, taken by Tx.Begin in the order of their numbers
 //  2. the locks of package waitqueue
 //  3. clientmem.Pools.Evicting: one goroutine at a time evicts clients
-//  4. Server.mu: sessions, listeners and totals
+//  4. Server.mu: sessions and totals
 //  5. the lock of a client's clientmem.Account
 //  6. the locks of the journal: Tx.End passes it the effects under the shards
 //
@@ -139,7 +124,7 @@
 //
 // # Left out
 //
-// There are no scripts, no keyspace notifications, and no REPLICAOF. CLIENT TRACKING ON is accepted
+// There are no keyspace notifications, and no REPLICAOF. CLIENT TRACKING ON is accepted
 // only with OPTIN, because some clients send it on each connection; CLIENT CACHING YES, which would
 // make the server track a key, is refused. INFO leaves out the fields of Redis that the server does
 // not measure. Fields of absent features that monitoring programs expect have the constant that

@@ -55,9 +55,7 @@ func TestPortChanges(t *testing.T) {
 		require.Equal(t, "+PONG", last.do("PING"))
 		require.Contains(t, last.do("INFO server"), fmt.Sprintf("tcp_port:%d\r\n", port))
 	}
-	ts.mu.Lock()
-	assert.Len(t, ts.listeners, 2, "that of the test and that of the port")
-	ts.mu.Unlock()
+	assert.Equal(t, 2, ts.ports.Listeners(), "that of the test and that of the port")
 	assert.Less(t, runtime.NumGoroutine(), before+20)
 	require.Equal(t, "+OK", c.do("CONFIG SET port 0"))
 	_, err := net.Dial("tcp", ts.addr)

@@ -23,6 +23,7 @@ import (
 	"rlserver/resp/executor"
 	"rlserver/resp/forward"
 	"rlserver/resp/lua"
+	"rlserver/resp/ports"
 	"rlserver/resp/pubsub"
 	"rlserver/resp/waitqueue"
 )
@@ -32,8 +33,7 @@ type Server struct {
 	command.Env
 	Logins       *logins.Limiter // limits failed logins, by RESP and other protocols
 	certificates *certs.Store    // of the listeners with TLS
-	sockets      *listen.Sockets // those that CONFIG SET exchanges
-	parked       chan *gate      // to the gates whose listener was closed
+	ports        *ports.Ports
 	limits       *config.ConnectionLimits
 	// see Options.LongCall
 	longCall func() (end func())
@@ -73,16 +73,12 @@ type Server struct {
 	noSave       atomic.Bool   // the server ends by SHUTDOWN NOSAVE
 	shutdown     chan struct{} // closed when a client has sent SHUTDOWN
 	shutdownOnce sync.Once
-	drained      chan struct{} // closed when no session is left and none will come
-	drainedOnce  sync.Once
-	serving      sync.WaitGroup
 
 	mu              sync.Mutex // guards the fields below
 	sessions        map[int64]*session
 	forNodes        int   // sessions for other nodes
 	connectionBytes int64 // memory of all sessions without their accounts
 	connectionPeak  int64 // maximum of connectionBytes since takeConnectionPeak
-	listeners       []net.Listener
 	draining        bool
 	ended           totals // of sessions that have ended; connections: of all, the last id
 	baseline        totals // as of the last CONFIG RESETSTAT
@@ -129,12 +125,11 @@ func NewServer(o Options) *Server {
 			Engine: o.Engine, Home: o.Engine, Time: o.Clock, Settings: o.Settings, Log: o.Log,
 			Stats: stats.New(command.Count), ReloadPolicies: o.ReloadPolicies,
 		},
-		certificates: o.Certificates, sockets: o.Sockets, longCall: o.LongCall,
-		parked:   make(chan *gate),
+		certificates: o.Certificates, longCall: o.LongCall,
 		limits:   o.Settings.Limits,
 		Logins:   logins.New(&o.Settings.Logins, o.Clock, o.Log),
 		sessions: make(map[int64]*session),
-		shutdown: make(chan struct{}), drained: make(chan struct{}),
+		shutdown: make(chan struct{}),
 	}
 	s.Channels = pubsub.New(&o.Settings.PubSub)
 	s.Channels.Relieve = func() { s.evictClients(&s.memory.Normal) }
@@ -150,9 +145,19 @@ func NewServer(o Options) *Server {
 	if s.certificates == nil {
 		s.certificates = certs.New(time.Now, s.Log)
 	}
-	if s.sockets == nil {
-		s.sockets = new(listen.Sockets)
+	if o.Sockets == nil {
+		o.Sockets = new(listen.Sockets)
 	}
+	s.ports = ports.New(ports.Options{
+		Settings: s.Settings, Certificates: s.certificates, Sockets: o.Sockets, Clock: s.Time, Log: s.Log,
+		Wrap: func(tls bool) func(net.Conn) net.Conn {
+			if tls {
+				return s.wrap(s.certificates.Config(), ordinary)
+			}
+			return s.wrap(nil, ordinary)
+		},
+		Opened: s.accept, Closed: s.closed,
+	})
 	if s.Store != nil {
 		s.Saves = storage.NewSaves(s.Store, func(err error) {
 			s.Log.Error("a snapshot that was scheduled could not be started", "error", err)

@@ -2,16 +2,10 @@ package resp
 
 import (
 	"bufio"
-	"log/slog"
 	"net"
-	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"rlserver/resp/command"
 	"rlserver/resp/command/commandtest"
 	"rlserver/resp/config"
 )
@@ -80,39 +74,3 @@ func (c *testClient) eventually(what string, is func() bool) { c.t.Helper(); c.E
 
 // frame encodes a command as clients send it, pipeline several, given one per line.
 var frame, pipeline = commandtest.Frame, commandtest.Pipeline
-
-// exhaustedListener fails to accept for want of a file descriptor, as often as times says, and then
-// is closed.
-type exhaustedListener struct {
-	net.Listener
-	times int
-	wait  func()
-}
-
-func (e *exhaustedListener) Accept() (net.Conn, error) {
-	if e.times--; e.times < 0 {
-		return nil, net.ErrClosed
-	}
-	e.wait()
-	return nil, syscall.EMFILE
-}
-
-func TestAcceptFailuresAreLoggedOnceASecond(t *testing.T) {
-	var log strings.Builder
-	now := int64(testStart)
-	drained := make(chan struct{})
-	close(drained)
-	g := &gate{
-		Listener: &exhaustedListener{times: 5, wait: func() { now += 400 }},
-		server: &Server{
-			Env: command.Env{
-				Time: commandtest.ClockBy(func() int64 { return now }),
-				Log:  slog.New(slog.NewTextHandler(&log, nil)),
-			},
-			drained: drained,
-		},
-	}
-	_, err := g.Accept()
-	require.ErrorIs(t, err, net.ErrClosed)
-	require.Equal(t, 2, strings.Count(log.String(), "a connection could not be accepted"), log.String())
-}

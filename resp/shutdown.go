@@ -93,11 +93,9 @@ func (s *Server) requestShutdown() { s.shutdownOnce.Do(func() { close(s.shutdown
 // commands that it has sent in full, then its connection is closed. When the context ends first,
 // Shutdown closes the connections that are left, and returns their number.
 func (s *Server) Shutdown(ctx context.Context) (left int) {
+	s.ports.Close()
 	s.mu.Lock()
 	s.draining = true
-	for _, ln := range s.listeners {
-		ln.Close()
-	}
 	for _, ss := range s.sessions {
 		ss.guard.Drain()
 	}
@@ -107,9 +105,7 @@ func (s *Server) Shutdown(ctx context.Context) (left int) {
 		s.Scripts.Stop()
 		s.closeSessions()
 	}
-	// ends the accept loops of redcon, see gate.Accept
-	s.drainedOnce.Do(func() { close(s.drained) })
-	s.serving.Wait()
+	s.ports.End()
 	return left
 }
 
