@@ -9,9 +9,9 @@ import (
 
 // Errors of the arguments that the commands which pop from several keys share.
 const (
-	ErrNumKeys  = engine.Error("ERR numkeys should be greater than 0")
-	ErrPopCount = engine.Error("ERR count should be greater than 0")
+	ErrNumKeys = engine.Error("ERR numkeys should be greater than 0")
 
+	errPopCount        = engine.Error("ERR count should be greater than 0")
 	errTimeoutFloat    = engine.Error("ERR timeout is not a float or out of range")
 	errTimeoutNegative = engine.Error("ERR timeout is negative")
 )
@@ -38,6 +38,19 @@ func (a *Args) CountedKeys(n int64, leave int) []engine.Key {
 		a.Key()
 	}
 	return keys
+}
+
+// Pops takes numkeys key [key ...] <one | other> [COUNT count]: the keys of a pop, from which end
+// it pops, and how many elements; 1 by default.
+func (a *Args) Pops(one, other string) (keys []engine.Key, isOther bool, n int64) {
+	keys = a.CountedKeys(a.IntegerFrom(1, ErrNumKeys), 1)
+	if isOther = a.Word(other); !isOther && !a.Word(one) {
+		a.Fail(engine.ErrSyntax)
+	}
+	if n = 1; a.Left() > 1 && a.Word("COUNT") {
+		n = a.IntegerFrom(1, errPopCount)
+	}
+	return keys, isOther, n
 }
 
 // Timeout takes a timeout in decimal seconds, and returns it in ms, rounded up; Never for 0, which

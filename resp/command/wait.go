@@ -111,6 +111,31 @@ type Popper interface {
 // ErrTargetLocked is returned by Popper.Pop if another call has the lock of a target.
 var ErrTargetLocked = errors.New("the target of a pop is locked")
 
+// PopOne handles key [key ...] timeout: it pops with p, or waits for an element.
+func (c *Call) PopOne(p Popper) error {
+	keys := c.Args.CountedKeys(int64(c.Args.Left()-1), 1)
+	wait := c.Args.Timeout()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+	return c.PopOrWait(keys, 0, wait, p)
+}
+
+// PopMany handles timeout numkeys key [key ...] <one | other> [COUNT count], see Args.Pops: it pops
+// with what popper returns, or waits for an element.
+func (c *Call) PopMany(one, other string, popper func(isOther bool, n int64) Popper) error {
+	timeout := Args{List: [][]byte{c.Args.Next()}} // Redis checks it last
+	keys, isOther, n := c.Args.Pops(one, other)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+	wait := timeout.Timeout()
+	if timeout.Err != nil {
+		return timeout.Err
+	}
+	return c.PopOrWait(keys, 0, wait, popper(isOther, n))
+}
+
 // PopOrWait pops from keys, which are all keys of the call, or waits up to wait ms for an element.
 // The last of them may be a target. Within EXEC it does not wait: the reply is null.
 func (c *Call) PopOrWait(keys []engine.Key, targets int, wait int64, p Popper) error {

@@ -33,14 +33,7 @@ func blockingPops(name, summary string, right bool) *command.Command {
 		Keys:   []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
 		Syntax: "key [key ...] timeout", Since: "2.0.0", Complexity: "O(N) where N is the number of provided keys.",
 		Summary: summary,
-		Run: func(c *command.Call) error {
-			keys := c.Args.CountedKeys(int64(c.Args.Left()-1), 1)
-			wait := c.Args.Timeout()
-			if err := c.Args.End(); err != nil {
-				return err
-			}
-			return c.PopOrWait(keys, 0, wait, popper{n: 1, right: right})
-		}}
+		Run:     func(c *command.Call) error { return c.PopOne(popper{n: 1, right: right}) }}
 }
 
 // blmove handles BLMOVE source destination LEFT | RIGHT LEFT | RIGHT timeout.
@@ -65,15 +58,4 @@ func moveOrWait(c *command.Call, m mover) error {
 }
 
 // blmpop handles BLMPOP timeout numkeys key [key ...] LEFT | RIGHT [COUNT count].
-func blmpop(c *command.Call) error {
-	timeout := command.Args{List: [][]byte{c.Args.Next()}} // Redis checks it last
-	keys, p := parsePops(&c.Args)
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-	wait := timeout.Timeout()
-	if timeout.Err != nil {
-		return timeout.Err
-	}
-	return c.PopOrWait(keys, 0, wait, p)
-}
+func blmpop(c *command.Call) error { return c.PopMany("LEFT", "RIGHT", popsMany) }

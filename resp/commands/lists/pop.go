@@ -237,7 +237,7 @@ func first(tx *engine.Tx, keys []engine.Key) (k engine.Key, l list.View, err err
 
 // lmpop handles LMPOP numkeys key [key ...] LEFT | RIGHT [COUNT count].
 func lmpop(c *command.Call) error {
-	keys, p := parsePops(&c.Args)
+	keys, right, n := c.Args.Pops("LEFT", "RIGHT")
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -250,21 +250,13 @@ func lmpop(c *command.Call) error {
 		c.Reply.NullArray()
 		return nil
 	}
-	lo, hi := ends(l, p.n, p.right)
+	lo, hi := ends(l, n, right)
 	c.Reply.Array(2)
 	c.Reply.Bulk(k.Name)
-	writeSpan(c, l, lo, hi, p.right)
+	writeSpan(c, l, lo, hi, right)
 	c.Tx.RemoveSpan(k, lo, hi)
 	return nil
 }
 
-// parsePops parses the arguments that LMPOP and BLMPOP share: numkeys key [key ...] LEFT | RIGHT
-// [COUNT count].
-func parsePops(a *command.Args) (keys []engine.Key, p popper) {
-	keys = a.CountedKeys(a.IntegerFrom(1, command.ErrNumKeys), 1)
-	p = popper{n: 1, right: right(a), many: true}
-	if a.Left() > 1 && a.Word("COUNT") {
-		p.n = a.IntegerFrom(1, command.ErrPopCount)
-	}
-	return keys, p
-}
+// popsMany returns what pops n elements for LMPOP and BLMPOP.
+func popsMany(right bool, n int64) command.Popper { return popper{n: n, right: right, many: true} }

@@ -15,13 +15,14 @@ func init() {
 			Syntax: "key [key ...] timeout", Since: "5.0.0",
 			Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
 			Summary: "Remove and return the member with the lowest score from one or more sorted sets, or " +
-				"block until one is available", Run: func(c *command.Call) error { return bzpop(c, false) }},
+				"block until one is available", Run: func(c *command.Call) error { return c.PopOne(zpopper{n: 1}) }},
 		&command.Command{Name: "bzpopmax", Arity: -3, Flags: flags,
 			Keys:   []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
 			Syntax: "key [key ...] timeout", Since: "5.0.0",
 			Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
 			Summary: "Remove and return the member with the highest score from one or more sorted sets, or " +
-				"block until one is available", Run: func(c *command.Call) error { return bzpop(c, true) }},
+				"block until one is available",
+			Run: func(c *command.Call) error { return c.PopOne(zpopper{n: 1, greatest: true}) }},
 		&command.Command{Name: "bzmpop", Arity: -5, Flags: command.Write | command.Blocking | command.MovableKeys,
 			Keys:   []command.KeySpec{command.KeysCounted("RW access delete", 2)},
 			Syntax: "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]", Since: "7.0.0",
@@ -58,40 +59,10 @@ func (p zpopper) Pop(tx *engine.Tx, keys []engine.Key, r *wire.Reply) (found boo
 	})
 }
 
-// bzpop handles BZPOPMIN and BZPOPMAX key [key ...] timeout.
-func bzpop(c *command.Call, greatest bool) error {
-	keys := c.Args.CountedKeys(int64(c.Args.Left()-1), 1)
-	wait := c.Args.Timeout()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-	return c.PopOrWait(keys, 0, wait, zpopper{n: 1, greatest: greatest})
-}
-
 // bzmpop handles BZMPOP timeout numkeys key [key ...] MIN | MAX [COUNT count].
-func bzmpop(c *command.Call) error {
-	timeout := command.Args{List: [][]byte{c.Args.Next()}} // Redis checks it last
-	keys, p := parsePops(&c.Args)
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-	wait := timeout.Timeout()
-	if timeout.Err != nil {
-		return timeout.Err
-	}
-	return c.PopOrWait(keys, 0, wait, p)
-}
+func bzmpop(c *command.Call) error { return c.PopMany("MIN", "MAX", popsMany) }
 
-// parsePops parses the arguments that ZMPOP and BZMPOP share: numkeys key [key ...] MIN | MAX
-// [COUNT count].
-func parsePops(a *command.Args) (keys []engine.Key, p zpopper) {
-	keys = a.CountedKeys(a.IntegerFrom(1, command.ErrNumKeys), 1)
-	p = zpopper{n: 1, greatest: a.Word("MAX"), pairs: true}
-	if !p.greatest && !a.Word("MIN") {
-		a.Fail(engine.ErrSyntax)
-	}
-	if a.Left() > 1 && a.Word("COUNT") {
-		p.n = a.IntegerFrom(1, command.ErrPopCount)
-	}
-	return keys, p
+// popsMany returns what pops n members for ZMPOP and BZMPOP.
+func popsMany(greatest bool, n int64) command.Popper {
+	return zpopper{n: n, greatest: greatest, pairs: true}
 }

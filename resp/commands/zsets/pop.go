@@ -67,12 +67,12 @@ func zpop(c *command.Call, greatest bool) error {
 
 // zmpop handles ZMPOP numkeys key [key ...] MIN | MAX [COUNT count].
 func zmpop(c *command.Call) error {
-	keys, p := parsePops(&c.Args)
+	keys, greatest, n := c.Args.Pops("MIN", "MAX")
 	if err := c.Args.End(); err != nil {
 		return err
 	}
 
-	found, err := p.Pop(c.Tx, keys, &c.Reply)
+	found, err := popsMany(greatest, n).Pop(c.Tx, keys, &c.Reply)
 	if err != nil {
 		return err
 	}
