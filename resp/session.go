@@ -181,6 +181,7 @@ func (s *session) flush() {
 	if queued := s.transaction.profileCount(); s.profile.queued.Load() != queued {
 		s.profile.queued.Store(queued)
 	}
+	s.messages.Order()
 	s.guard.Send(s.Reply.B, cap(s.Reply.B) > maxKeptReply)
 	s.messages.Sent()
 	s.release()

@@ -23,10 +23,11 @@ type Conn struct {
 	Client *Client                // nil: it has never subscribed to anything
 	Shared atomic.Pointer[Client] // the same, for other goroutines
 
-	hub     *Hub
-	to      Connection
-	holding bool // since the first call of the batch
-	silent  bool // CLIENT REPLY drops the reply of the call, but not what confirms subscriptions
+	hub      *Hub
+	to       Connection
+	holding  bool // since the first call of the batch
+	delivers bool // between Order and Sent: no one else delivers
+	silent   bool // CLIENT REPLY drops the reply of the call, but not what confirms subscriptions
 }
 
 // Init sets the hub, and where messages go.
@@ -46,13 +47,25 @@ func (m *Conn) hold() {
 	m.holding = true
 }
 
-// Sent notes that the replies of the batch are sent, and delivers its messages. No lock is held.
-func (m *Conn) Sent() {
-	m.holding = false
+// Order gives the messages of the batch their place among those of other publishers. It is called
+// before the replies are sent: what a client publishes when it knows of a reply comes after what
+// the reply is about. No lock is held.
+func (m *Conn) Order() {
 	if m.messages > 0 {
 		m.hub.Relay.Send(m.frames, m.messages)
 	}
-	if m.size > 0 {
+	if len(m.runs) > 0 {
+		m.delivers = m.hub.order(&m.Outbox)
+	} else if m.size > 0 {
+		m.clear()
+	}
+}
+
+// Sent notes that the replies of the batch are sent, and delivers its messages. No lock is held.
+func (m *Conn) Sent() {
+	m.holding = false
+	if m.delivers {
+		m.delivers = false
 		m.hub.deliver(&m.Outbox)
 	}
 }

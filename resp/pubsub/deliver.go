@@ -22,25 +22,33 @@ type delivery struct {
 	active  bool // a goroutine delivers
 }
 
-// deliver delivers the messages of a batch, or leaves that to the goroutine that delivers. No lock
-// is held.
-func (h *Hub) deliver(o *Outbox) {
+// order gives the messages of a batch their place among those of other publishers. It reports
+// whether the publisher has to deliver them; otherwise they are with those that wait, and the
+// outbox is empty. No lock is held.
+func (h *Hub) order(o *Outbox) (own bool) {
 	d := &h.delivery
 	d.mu.Lock()
 	for d.active && d.size > maxPending {
 		d.taken.Wait()
 	}
-	busy := d.active
-	if d.active = true; busy {
+	if own = !d.active; own {
+		d.active = true
+	} else {
 		d.pending = append(d.pending, o.runs...)
 		d.size += o.size
 	}
 	d.mu.Unlock()
-	if !busy {
-		h.deliverRuns(o.runs)
-		o.recycle()
-		h.handOver()
+	if !own {
+		o.clear()
 	}
+	return own
+}
+
+// deliver delivers the messages of a batch after order has reported true. No lock is held.
+func (h *Hub) deliver(o *Outbox) {
+	h.deliverRuns(o.runs)
+	o.recycle()
+	h.handOver()
 	o.clear()
 }
 

@@ -10,8 +10,10 @@
 //
 //	Hub.Publish   finds the subscriptions of the channel, and of the patterns that match it;
 //	              encodes the message; adds both to the outbox of the publisher
-//	Hub.deliver   when the replies of the publisher's batch are sent: passes the bytes to each
-//	              subscriber, who never makes the publisher wait; see deliver.go
+//	Hub.order     before the replies of the publisher's batch are sent: gives the messages their
+//	              place among those of other publishers
+//	Hub.deliver   when they are sent: passes the bytes to each subscriber, who never makes the
+//	              publisher wait; see deliver.go
 //
 // Messages that follow each other and have the same subscribers are one run of bytes: a pipeline of
 // messages costs each subscriber one write. The bytes are made once for each version of the
@@ -28,6 +30,8 @@
 //   - A client gets no message of a channel before the reply that confirms its subscription, nor
 //     after the one that confirms its end. Subscription.ended is set under the lock under which
 //     messages are passed to the client.
+//   - All subscribers get the messages to a channel in one order. What a client publishes when it
+//     has the reply to a PUBLISH, its own or another client's, comes later.
 //   - Hub.Publish takes no lock of a client, and Hub.deliver none of the hub: a client that is
 //     slow to take a message costs nobody else.
 //   - The numbers of subscriptions per client and over all, and of patterns, have limits. A call
