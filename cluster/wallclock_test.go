@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"slices"
@@ -145,7 +146,7 @@ func TestAWrongClockAtATotalRestartIsNotFollowed(t *testing.T) {
 		}
 		f.eventually("the wrong clock is named", func() error {
 			if c.a != 0 && f.nodes[1].ClockOff("a") == (c.c < 0) {
-				return errors.New("of a")
+				return fmt.Errorf("round %d: of a", round)
 			}
 			return nil
 		})
