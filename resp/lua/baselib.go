@@ -19,7 +19,7 @@ func (st *State) open() {
 	if err != nil {
 		panic(err)
 	}
-	st.noop = L.NewFunctionFromProto(noop.proto)
+	st.noop, st.main = L.NewFunctionFromProto(noop.proto), L.NewFunctionFromProto(noop.proto)
 	st.null = L.NewUserData()
 	st.json = defaultJSON
 	st.keys, st.argv = newList(0), newList(0)
@@ -636,7 +636,8 @@ func baseLoad(st *State, L *glua.LState) int {
 	if !ok {
 		return typeError(L, 1, "function")
 	}
-	var source strings.Builder
+	defer st.watch.release(st.watch.reserved)
+	var source []byte
 	for {
 		L.Push(fn)
 		L.Call(0, 1)
@@ -652,11 +653,13 @@ func baseLoad(st *State, L *glua.LState) int {
 		if text == "" {
 			break
 		}
-		st.watch.charge(len(text))
-		source.WriteString(string(text))
+		source = st.watch.join(source, string(text))
 	}
-	return st.load(L, source.String(), "=(load)")
+	return st.load(L, st.watch.text(source), "=(load)")
 }
+
+// perSource is how many bytes a byte of a chunk takes when it is compiled.
+const perSource = 40
 
 // load compiles a chunk. Its main function is called with what it needs.
 func (st *State) load(L *glua.LState, source, name string) int {
@@ -667,7 +670,8 @@ func (st *State) load(L *glua.LState, source, name string) int {
 		name = strings.TrimLeft(name, "=@")
 	}
 	st.watch.step(len(source) / 4)
-	st.watch.charge(40 * len(source))
+	st.watch.charge(perSource * len(source))
+	st.watch.loaded += int64(perSource * len(source)) // also if it is not used any more
 	s, err := compile(source, name)
 	if err != nil {
 		L.Push(glua.LNil)

@@ -51,7 +51,7 @@ func FuzzScripts(f *testing.F) {
 			words := [][]byte{[]byte("k")}
 			err = st.Run(&Run{Script: s, Keys: words, Args: words, Host: host, Limits: limits, Among: all},
 				func(st *State, v glua.LValue) error {
-					st.Write(&reply, v, func(text string) { reply.Error(text) }, 0)
+					st.Write(&reply, v, func(text string) { reply.Error(text) })
 					return nil
 				})
 			return string(reply.B), err

@@ -9,16 +9,14 @@ import (
 // concat is a chain of `..`.
 func concat(st *State, L *glua.LState) int {
 	n := L.GetTop()
-	b, size := st.join[:0], 0
+	size := 32 * n
 	for i := 1; i <= n; i++ {
 		if text, ok := L.Get(i).(glua.LString); ok {
 			size += len(text)
 		}
 	}
-	if size > cap(b) {
-		st.watch.charge(size + perValue)
-		b = make([]byte, 0, size+32*n)
-	}
+	reserved := st.watch.reserved
+	b := st.watch.room(st.join[:0], size)
 	for i := 1; i <= n; i++ {
 		switch v := L.Get(i).(type) {
 		case glua.LString:
@@ -26,17 +24,14 @@ func concat(st *State, L *glua.LState) int {
 		case glua.LNumber:
 			b = appendNumber(b, float64(v), 14)
 		default:
+			st.watch.release(reserved)
 			return st.concatByPairs(L, n)
 		}
 	}
-	if size <= cap(st.join) {
-		st.watch.charge(len(b) + perValue)
-	}
-	if cap(b) <= 64<<10 {
-		st.join = b
-	}
 	L.SetTop(0)
-	return st.push(L, string(b))
+	st.push(L, st.watch.text(b))
+	st.watch.release(reserved)
+	return 1
 }
 
 // concatByPairs joins parts of which some are neither strings nor numbers: from the last to the
@@ -47,7 +42,7 @@ func (st *State) concatByPairs(L *glua.LState, n int) int {
 		left := L.Get(i)
 		if a, ok := joinable(left); ok {
 			if b, ok := joinable(right); ok {
-				st.watch.charge(len(a) + len(b))
+				st.watch.charge(len(a) + len(b) + perValue)
 				right = glua.LString(a + b)
 				continue
 			}

@@ -42,31 +42,24 @@ var defaultJSON = jsonSettings{
 }
 
 type encoder struct {
-	st      *State
-	L       *glua.LState
-	out     []byte
-	counted int
+	st  *State
+	L   *glua.LState
+	out []byte
 }
 
 func jsonEncode(st *State, L *glua.LState) int {
 	if L.GetTop() != 1 {
 		return argError(L, 1, "expected 1 argument")
 	}
-	e := encoder{st: st, L: L}
+	e := encoder{st: st, L: L, out: st.join[:0]}
+	defer st.watch.release(st.watch.reserved)
 	e.value(L.Get(1), 0)
-	e.count()
-	return st.push(L, string(e.out))
-}
-
-func (e *encoder) count() {
-	e.st.watch.charge(2 * (len(e.out) - e.counted))
-	e.counted = len(e.out)
+	return st.push(L, st.watch.text(e.out))
 }
 
 func (e *encoder) value(v glua.LValue, depth int) {
-	if e.st.watch.step(1); len(e.out)-e.counted > 4<<10 {
-		e.count()
-	}
+	e.st.watch.step(1)
+	e.out = e.st.watch.room(e.out, maxFormatted)
 	switch v := v.(type) {
 	case glua.LString:
 		e.text(string(v))
@@ -95,8 +88,9 @@ func (e *encoder) fail(kind string) {
 }
 
 func (e *encoder) text(s string) {
-	e.out = append(e.out, '"')
+	e.out = append(e.st.watch.room(e.out, len(s)+2), '"')
 	for i := range len(s) {
+		e.out = e.st.watch.room(e.out, len(s)-i+6)
 		switch c := s[i]; c {
 		case '"', '\\', '/':
 			e.out = append(e.out, '\\', c)
@@ -165,6 +159,7 @@ func (e *encoder) table(t *glua.LTable, depth int) {
 			e.out = append(e.out, ',')
 		}
 		first = false
+		e.out = e.st.watch.room(e.out, maxFormatted)
 		switch key := key.(type) {
 		case glua.LString:
 			e.text(string(key))
@@ -218,6 +213,7 @@ func jsonDecode(st *State, L *glua.LState) int {
 	if L.GetTop() != 1 {
 		return argError(L, 1, "expected 1 argument")
 	}
+	defer st.watch.release(st.watch.reserved)
 	d := decoder{st: st, L: L, src: checkString(st, L, 1)}
 	if len(d.src) > 1 && (d.src[0] == 0 || d.src[1] == 0) {
 		return raise(L, "JSON parser does not support UTF-16 or UTF-32")
@@ -352,7 +348,7 @@ func (d *decoder) enter() {
 	if d.depth++; d.depth > d.st.json.decodeDepth {
 		raise(d.L, "Found too many nested data structures (%d) at character %d", d.depth, d.at+1)
 	}
-	d.st.watch.charge(perTable / 4)
+	d.st.watch.reserve(perTable / 4)
 	d.at++
 	d.spaces()
 }
@@ -366,7 +362,7 @@ func (d *decoder) array() glua.LValue {
 		return t
 	}
 	for i := 1; ; i++ {
-		d.st.watch.charge(perValue)
+		d.st.watch.reserve(2 * perValue)
 		t.RawSetInt(i, d.value())
 		d.spaces()
 		if d.at < len(d.src) && d.src[d.at] == ']' {
@@ -401,7 +397,7 @@ func (d *decoder) object() glua.LValue {
 		}
 		d.at++
 		d.spaces()
-		d.st.watch.charge(perEntry + len(key))
+		d.st.watch.reserve(perEntry)
 		t.RawSetString(key, d.value())
 		d.spaces()
 		if d.at < len(d.src) && d.src[d.at] == '}' {
@@ -430,10 +426,10 @@ func (d *decoder) text() string {
 		switch c := d.src[d.at]; {
 		case c == '"':
 			d.at++
-			d.st.watch.charge(d.at - begin)
+			d.st.watch.reserve(d.at - begin + perValue)
 			d.st.watch.step((d.at - begin) / 16)
 			if out == nil {
-				return d.src[from : d.at-1]
+				return d.st.watch.part(d.src, d.src[from:d.at-1])
 			}
 			return string(append(out, d.src[from:d.at-1]...))
 		case c == '\\':

@@ -330,8 +330,7 @@ func (m *matcher) captured(i, start, end int) glua.LValue {
 		if i != 0 {
 			m.fail("invalid capture index")
 		}
-		m.w.charge(perValue)
-		return glua.LString(m.src[start:end])
+		return m.part(start, end)
 	}
 	c := m.captures[i]
 	switch c.length {
@@ -340,8 +339,12 @@ func (m *matcher) captured(i, start, end int) glua.LValue {
 	case position:
 		return glua.LNumber(c.start + 1)
 	}
+	return m.part(c.start, c.start+c.length)
+}
+
+func (m *matcher) part(start, end int) glua.LValue {
 	m.w.charge(perValue)
-	return glua.LString(m.src[c.start : c.start+c.length])
+	return m.w.st.scratch.string(m.w.part(m.src, m.src[start:end]))
 }
 
 // pushCaptures pushes all captures, or the whole match.
@@ -399,7 +402,7 @@ func find(st *State, L *glua.LState, positions bool) int {
 func stringGmatch(st *State, L *glua.LState) int {
 	src, pat := checkString(st, L, 1), checkString(st, L, 2)
 	at := 0
-	L.Push(L.NewFunction(func(L *glua.LState) int {
+	L.Push(L.NewClosure(func(L *glua.LState) int {
 		m := matcher{L: L, w: &st.watch, src: src, pat: pat}
 		for s := at; s <= len(src); s++ {
 			m.level = 0
@@ -412,7 +415,7 @@ func stringGmatch(st *State, L *glua.LState) int {
 		}
 		at = len(src) + 1
 		return 0
-	}))
+	}, glua.LString(src))) // which is measured there
 	return 1
 }
 
@@ -432,8 +435,9 @@ func stringGsub(st *State, L *glua.LState) int {
 	if strings.HasPrefix(pat, "^") {
 		first = 1
 	}
+	defer st.watch.release(st.watch.reserved)
 	var out []byte
-	s, n, counted := 0, 0, 0
+	s, n := 0, 0
 	for n < most {
 		m.level = 0
 		e := m.match(s, first)
@@ -441,15 +445,11 @@ func stringGsub(st *State, L *glua.LState) int {
 			n++
 			out = st.replace(&m, out, by, s, e)
 		}
-		if len(out) > counted {
-			st.watch.charge(len(out) - counted)
-			counted = len(out)
-		}
 		switch {
 		case e > s:
 			s = e
 		case s < len(src):
-			out = append(out, src[s])
+			out = append(st.watch.room(out, 1), src[s])
 			s++
 		default:
 			s++
@@ -459,10 +459,9 @@ func stringGsub(st *State, L *glua.LState) int {
 		}
 	}
 	if s < len(src) {
-		out = append(out, src[s:]...)
+		out = st.watch.join(out, src[s:])
 	}
-	st.watch.charge(len(out))
-	st.push(L, string(out))
+	st.push(L, st.watch.text(out))
 	st.pushInt(L, n)
 	return 2
 }
@@ -475,7 +474,7 @@ func (st *State) replace(m *matcher, out []byte, by glua.LValue, start, end int)
 	case glua.LString:
 		for i := 0; i < len(by); i++ {
 			c := by[i]
-			if c != '%' {
+			if out = st.watch.room(out, 1); c != '%' {
 				out = append(out, c)
 				continue
 			}
@@ -484,10 +483,10 @@ func (st *State) replace(m *matcher, out []byte, by glua.LValue, start, end int)
 			}
 			switch c = by[i]; {
 			case c == '0':
-				out = append(out, m.src[start:end]...)
+				out = st.watch.join(out, m.src[start:end])
 			case '1' <= c && c <= '9':
 				text, _ := joinable(m.captured(int(c-'1'), start, end))
-				out = append(out, text...)
+				out = st.watch.join(out, text)
 			default:
 				out = append(out, c)
 			}
@@ -503,11 +502,11 @@ func (st *State) replace(m *matcher, out []byte, by glua.LValue, start, end int)
 		L.Pop(1)
 	}
 	if !glua.LVAsBool(v) {
-		return append(out, m.src[start:end]...)
+		return st.watch.join(out, m.src[start:end])
 	}
 	text, ok := joinable(v)
 	if !ok {
 		raise(L, "invalid replacement value (a %s)", v.Type())
 	}
-	return append(out, text...)
+	return st.watch.join(out, text)
 }

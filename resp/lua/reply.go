@@ -21,94 +21,144 @@ type Reply interface {
 }
 
 // maxReplyNested is how deep tables of a reply may be nested: Lua's C stack, as in Redis.
-const maxReplyNested = 7990
+const maxReplyNested = 7991
 
-// ErrTooDeep is the error of a reply that is nested too deep, or is a table that contains itself.
+// ErrTooDeep is the error of a result that Write does not write.
 const ErrTooDeep = "ERR reached lua stack limit"
 
-// Write writes the result of a script. It returns the text of an error, or "".
-func (st *State) Write(r Reply, v glua.LValue, fail func(text string), depth int) {
-	st.watch.step(1)
+// Write writes the result of a script; fail writes an error. It reports false if tables are nested
+// too deep, or contain themselves: what was written is to be dropped.
+func (st *State) Write(r Reply, v glua.LValue, fail func(text string)) (ok bool) {
+	defer st.watch.release(st.watch.reserved)
+	w := resultWriter{st: st, Reply: r, fail: fail}
+	return w.value(v, 0)
+}
+
+type resultWriter struct {
+	Reply
+	st   *State
+	fail func(text string)
+
+	// mark is the table that contains the value at a depth of a power of two. One that contains
+	// itself is found there before long.
+	mark   *glua.LTable
+	marked int
+}
+
+// perReplied is how many bytes of the reply a value takes beside its text.
+const perReplied = 16
+
+func (w *resultWriter) value(v glua.LValue, depth int) (ok bool) {
+	w.st.watch.step(1)
+	w.st.watch.reserve(perReplied)
 	switch v := v.(type) {
 	case glua.LString:
-		r.BulkString(string(v))
+		w.BulkString(w.text(v))
 	case glua.LNumber:
-		r.Integer(toInt64(float64(v)))
+		w.Integer(toInt64(float64(v)))
 	case glua.LBool:
-		st.writeBool(r, bool(v))
+		w.boolean(bool(v))
 	case *glua.LTable:
-		if depth > maxReplyNested {
-			fail(ErrTooDeep)
-			return
-		}
-		st.writeTable(r, v, fail, depth)
+		return w.nested(v, depth+1) && w.table(v, depth+1)
 	default:
-		r.Null()
+		w.Null()
 	}
+	return true
 }
 
-func (st *State) writeBool(r Reply, yes bool) {
+func (w *resultWriter) text(s glua.LString) string {
+	w.st.watch.reserve(len(s))
+	return string(s)
+}
+
+// nested reports whether a table may be written at a depth.
+func (w *resultWriter) nested(t *glua.LTable, depth int) bool {
+	if depth <= w.marked {
+		w.mark = nil // it contains this one no more
+	}
+	if t == w.mark || depth > maxReplyNested {
+		return false
+	}
+	if depth&(depth-1) == 0 {
+		w.mark, w.marked = t, depth
+	}
+	return true
+}
+
+func (w *resultWriter) boolean(yes bool) {
 	switch {
-	case st.resp3:
-		r.Boolean(yes)
+	case w.st.resp3:
+		w.Boolean(yes)
 	case yes:
-		r.Integer(1)
+		w.Integer(1)
 	default:
-		r.Null()
+		w.Null()
 	}
 }
 
-func (st *State) writeTable(r Reply, t *glua.LTable, fail func(string), depth int) {
+func (w *resultWriter) table(t *glua.LTable, depth int) (ok bool) {
 	if text, ok := t.RawGetString("err").(glua.LString); ok {
-		fail(string(text))
-		return
+		w.fail(w.text(text))
+		return true
 	}
 	if text, ok := t.RawGetString("ok").(glua.LString); ok {
-		r.Status(oneLine(string(text)))
-		return
+		w.Status(oneLine(w.text(text)))
+		return true
 	}
 	if f, ok := t.RawGetString("double").(glua.LNumber); ok {
 		var buf [32]byte
-		r.DoubleText(appendNumber(buf[:0], float64(f), 17))
-		return
+		w.DoubleText(appendNumber(buf[:0], float64(f), 17))
+		return true
 	}
 	if m, ok := t.RawGetString("map").(*glua.LTable); ok {
-		n := 0
-		each(m, func(_, _ glua.LValue) { n++ })
-		r.Mapping(n)
-		each(m, func(key, v glua.LValue) {
-			st.Write(r, key, fail, depth+1)
-			st.Write(r, v, fail, depth+1)
-		})
-		return
+		w.Mapping(countOf(m))
+		return w.entries(m, depth, true)
 	}
 	if m, ok := t.RawGetString("set").(*glua.LTable); ok {
-		n := 0
-		each(m, func(_, _ glua.LValue) { n++ })
-		r.Set(n)
-		each(m, func(key, _ glua.LValue) { st.Write(r, key, fail, depth+1) })
-		return
+		w.Set(countOf(m))
+		return w.entries(m, depth, false)
 	}
 	if text, ok := t.RawGetString("big_number").(glua.LString); ok {
-		r.BigNumber(oneLine(string(text)))
-		return
+		w.BigNumber(oneLine(w.text(text)))
+		return true
 	}
 	if v, ok := t.RawGetString("verbatim_string").(*glua.LTable); ok {
 		format, _ := v.RawGetString("format").(glua.LString)
 		text, ok := v.RawGetString("string").(glua.LString)
 		if ok && len(format) == 3 {
-			r.VerbatimAs(string(format), string(text))
-			return
+			w.VerbatimAs(string(format), w.text(text))
+			return true
 		}
 	}
+	return w.list(t, depth)
+}
+
+// entries writes the keys of a table, with their values if these are wanted too.
+func (w *resultWriter) entries(t *glua.LTable, depth int, values bool) (ok bool) {
+	ok = true
+	each(t, func(key, v glua.LValue) {
+		ok = ok && w.value(key, depth) && (!values || w.value(v, depth))
+	})
+	return ok
+}
+
+func (w *resultWriter) list(t *glua.LTable, depth int) (ok bool) {
 	n := 0
 	for element(t, n+1) != glua.LNil {
 		n++
 	}
-	r.Array(n)
+	w.Array(n)
 	for i := 1; i <= n; i++ {
-		st.Write(r, element(t, i), fail, depth+1)
+		if !w.value(element(t, i), depth) {
+			return false
+		}
 	}
+	return true
+}
+
+func countOf(t *glua.LTable) (n int) {
+	each(t, func(_, _ glua.LValue) { n++ })
+	return n
 }
 
 // oneLine replaces line ends, which would end a status.

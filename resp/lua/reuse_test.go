@@ -31,7 +31,7 @@ func on(t testing.TB, st *State, s *Script, host Host, words ...string) string {
 	run := Run{Script: s, Keys: list, Args: list, Host: host, Among: NewScripts(),
 		Limits: Limits{Memory: 8 << 20, Time: time.Second}}
 	require.NoError(t, st.Run(&run, func(st *State, v glua.LValue) error {
-		st.Write(&reply, v, func(text string) { reply.Error(text) }, 0)
+		st.Write(&reply, v, func(text string) { reply.Error(text) })
 		return nil
 	}))
 	return string(reply.B)
@@ -79,7 +79,7 @@ func TestLimitersTakeFewAllocations(t *testing.T) {
 			Limits: Limits{Memory: 8 << 20, Time: time.Second}}
 		emit := func(st *State, v glua.LValue) error {
 			reply.B = reply.B[:0]
-			st.Write(&reply, v, func(text string) { reply.Error(text) }, 0)
+			st.Write(&reply, v, func(text string) { reply.Error(text) })
 			return nil
 		}
 		allocations := testing.AllocsPerRun(100, func() {

@@ -18,6 +18,10 @@ type Scripts struct {
 	// Compiling is held while a large script is compiled: that takes many times its length.
 	Compiling sync.Mutex
 
+	fresh      atomic.Int64 // bytes that scripts have built since garbage was collected
+	collecting sync.Mutex
+	cycles     uint64 // of the garbage collector, when fresh was 0
+
 	mu   sync.Mutex
 	busy map[*Busy]struct{}
 }

@@ -47,11 +47,11 @@ type State struct {
 	result    glua.LValue
 	args      arena
 	scratch   scratch
-	join      []byte
+	join      []byte // where strings are built that fit in it, by functions that call no others
 	json      jsonSettings
 	random    random
 	next      *glua.LFunction // of ipairs
-	protos    map[*Script]*glua.LFunction
+	main      *glua.LFunction // runs each script
 }
 
 // arena holds the words of a call.
@@ -71,18 +71,20 @@ const (
 var states = sync.Pool{New: func() any { return newState() }}
 
 func newState() *State {
-	st := &State{killWords: KillWords}
+	st := &State{killWords: KillWords, join: make([]byte, 0, joinSize)}
 	st.L = glua.NewState(glua.Options{
 		SkipOpenLibs: true, CallStackSize: maxCalls, MinimizeStackMemory: true,
 		RegistrySize: firstStack, RegistryMaxSize: maxStack, RegistryGrowStep: 4096,
 	})
 	st.watch.st = st
 	st.readonly = make(map[*glua.LTable]bool)
-	st.protos = make(map[*Script]*glua.LFunction)
 	st.open()
 	st.random.seed(rand.Int64())
 	return st
 }
+
+// joinSize is the capacity of State.join in bytes. No other buffer has it.
+const joinSize = 1<<12 + 1
 
 // KillWords is the error of a script that SCRIPT KILL has ended.
 const KillWords = "Script killed by user with SCRIPT KILL..."
@@ -110,18 +112,12 @@ func Take() *State { return states.Get().(*State) }
 // Release gives the state back, for other scripts.
 func (st *State) Release() {
 	st.host, st.result = nil, nil
-	if len(st.protos) > maxCached {
-		clear(st.protos)
-	}
 	if st.watch.dead != "" || st.watch.lasting > 0 || st.watch.charged > 1<<20 || cap(st.args.text) > 64<<10 {
 		return // its stack may be large
 	}
 	clear(st.args.words)
 	states.Put(st)
 }
-
-// maxCached is how many functions of scripts a state keeps.
-const maxCached = 64
 
 // Run runs a script, and appends its reply with emit, which is given its result. The result is
 // valid until emit returns.
@@ -145,16 +141,13 @@ func (st *State) Run(r *Run, emit func(*State, glua.LValue) error) (err error) {
 		}
 		L.RemoveContext()
 		L.SetTop(0)
+		st.main.Proto = st.noop.Proto // a script that is dropped leaves nothing
 		emptyList(st.keys)
 		emptyList(st.argv)
 		st.scratch.reset(L)
 	}()
-	fn := st.protos[r.Script]
-	if fn == nil {
-		fn = L.NewFunctionFromProto(r.Script.proto)
-		st.protos[r.Script] = fn
-	}
-	L.Push(fn)
+	st.main.Proto = r.Script.proto
+	L.Push(st.main)
 	for _, i := range r.Script.params {
 		L.Push(st.values[i])
 	}
@@ -178,7 +171,6 @@ func (st *State) fill(keys, args [][]byte) {
 			}
 		}
 	}
-	st.join = b
 	text := string(b)
 	at := st.fillList(st.keys, keys, text, 0)
 	st.fillList(st.argv, args, text, at)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	glua "github.com/yuin/gopher-lua"
 )
@@ -104,10 +105,10 @@ func stringLen(st *State, L *glua.LState) int {
 // mapped pushes a string that op makes of the first argument.
 func mapped(st *State, L *glua.LState, op func(b []byte)) int {
 	s := checkString(st, L, 1)
-	st.watch.charge(2 * len(s))
+	st.watch.charge(len(s))
 	b := []byte(s)
 	op(b)
-	return st.push(L, string(b))
+	return st.push(L, unsafe.String(unsafe.SliceData(b), len(b)))
 }
 
 func stringLower(st *State, L *glua.LState) int {
@@ -156,19 +157,17 @@ func stringSub(st *State, L *glua.LState) int {
 	s := checkString(st, L, 1)
 	part := span(s, checkInt(L, 2), optInt(L, 3, -1))
 	st.watch.charge(perValue)
-	if len(part) < len(s)/4 { // it would keep the whole string alive
-		st.watch.charge(len(part))
-		part = strings.Clone(part)
-	}
-	return st.push(L, part)
+	return st.push(L, st.watch.part(s, part))
 }
 
 // stringFormat is string.format, with the verbs of C.
 func stringFormat(st *State, L *glua.LState) int {
 	format := checkString(st, L, 1)
-	var out []byte
+	defer st.watch.release(st.watch.reserved)
+	out := st.join[:0]
 	arg := 1
 	for i := 0; i < len(format); i++ {
+		out = st.watch.room(out, maxFormatted)
 		if format[i] != '%' {
 			out = append(out, format[i])
 			continue
@@ -182,12 +181,13 @@ func stringFormat(st *State, L *glua.LState) int {
 		}
 		v, next := parseVerb(L, format, i)
 		i = next
-		before := len(out)
 		out = st.formatArg(L, out, v, arg)
-		st.watch.charge(len(out) - before)
 	}
-	return st.push(L, string(out))
+	return st.push(L, st.watch.text(out))
 }
+
+// maxFormatted is how long a number is in any format, at most: 1e308 with 99 decimals.
+const maxFormatted = 512
 
 // verb is a conversion of string.format.
 type verb struct {
@@ -255,14 +255,15 @@ func (st *State) formatArg(L *glua.LState, out []byte, v verb, arg int) []byte {
 	case 'e', 'E', 'f', 'g', 'G':
 		return v.float(out, checkNumber(L, arg))
 	case 'q':
-		return quoted(out, checkString(st, L, arg))
+		s := checkString(st, L, arg)
+		return quoted(st.watch.room(out, 4*len(s)+2), s)
 	case 's':
 		s := checkString(st, L, arg)
 		if v.precision >= 0 && v.precision < len(s) {
 			s = s[:v.precision]
 		}
 		v.zero = false
-		return v.pad(out, "", s, false)
+		return v.pad(st.watch.room(out, len(s)+maxFormatted), "", s, false)
 	}
 	raise(L, "invalid option '%%%s' to 'format'", strings.TrimRight(string([]byte{v.kind}), "\x00"))
 	return nil

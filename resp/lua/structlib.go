@@ -92,15 +92,16 @@ func (f *layout) control(kind byte) {
 }
 
 func structPack(st *State, L *glua.LState) int {
+	defer st.watch.release(st.watch.reserved)
 	f := newLayout(L, checkString(st, L, 1))
-	var out []byte
+	out := st.join[:0]
 	arg := 2
 	for {
 		kind, size, padding := f.next(len(out))
 		if kind == 0 {
-			return st.push(L, string(out))
+			return st.push(L, st.watch.text(out))
 		}
-		st.watch.charge(size + padding)
+		out = st.watch.room(out, size+padding+1)
 		out = append(out, make([]byte, padding)...)
 		switch kind {
 		case 'b', 'B', 'h', 'H', 'l', 'L', 'T', 'i', 'I':
@@ -123,8 +124,7 @@ func structPack(st *State, L *glua.LState) int {
 			if len(s) < size {
 				return argError(L, arg, "string too short")
 			}
-			st.watch.charge(size)
-			out = append(out, s[:size]...)
+			out = append(st.watch.room(out, size+1), s[:size]...)
 			if kind == 's' {
 				out = append(out, 0)
 			}
@@ -198,7 +198,7 @@ func structUnpack(st *State, L *glua.LState) int {
 					return argError(L, 2, "data string too short")
 				}
 			}
-			last = glua.LString(data[at : at+size])
+			last = glua.LString(st.watch.part(data, data[at:at+size]))
 		case 's':
 			end := at
 			for end < len(data) && data[end] != 0 {
@@ -207,7 +207,7 @@ func structUnpack(st *State, L *glua.LState) int {
 			if end == len(data) {
 				return raise(L, "unfinished string in data")
 			}
-			last, size = glua.LString(data[at:end]), end+1-at
+			last, size = glua.LString(st.watch.part(data, data[at:end])), end+1-at
 		case 'x':
 		default:
 			f.control(kind)
@@ -280,19 +280,20 @@ func packPack(st *State, L *glua.LState) int {
 	if n == 0 {
 		return argError(L, 0, "MessagePack pack needs input.")
 	}
-	var out []byte
+	defer st.watch.release(st.watch.reserved)
+	out := st.join[:0]
 	for i := 1; i <= n; i++ {
 		out = st.packValue(out, L.Get(i), 0)
 	}
-	st.watch.charge(len(out))
-	return st.push(L, string(out))
+	return st.push(L, st.watch.text(out))
 }
 
 func (st *State) packValue(out []byte, v glua.LValue, level int) []byte {
 	st.watch.step(1)
+	out = st.watch.room(out, 16)
 	switch v := v.(type) {
 	case glua.LString:
-		st.watch.charge(len(v))
+		out = st.watch.room(out, len(v)+5)
 		return append(packLength(out, len(v), 0xa0, 32, 0xd9), v...)
 	case glua.LBool:
 		if v {
@@ -363,9 +364,7 @@ func (st *State) packTable(out []byte, t *glua.LTable, level int) []byte {
 		}
 		return out
 	}
-	n := 0
-	each(t, func(_, _ glua.LValue) { n++ })
-	out = packLength(out, n, 0x80, 16, 0xde)
+	out = packLength(out, countOf(t), 0x80, 16, 0xde)
 	each(t, func(key, v glua.LValue) { out = st.packValue(st.packValue(out, key, level), v, level) })
 	return out
 }
@@ -420,6 +419,7 @@ func (st *State) unpackMany(L *glua.LState, limit, offset int, partial bool) int
 	case offset > len(data):
 		return raise(L, "Start offset %d greater than input length %d.", offset, len(data))
 	}
+	defer st.watch.release(st.watch.reserved)
 	u := unpacker{st: st, L: L, data: data, at: offset}
 	if partial {
 		st.pushInt(L, 0)
@@ -508,7 +508,10 @@ func (u *unpacker) long(c byte) glua.LValue {
 	return glua.LNil
 }
 
-func (u *unpacker) text(n int) glua.LValue { return glua.LString(u.take(n)) }
+func (u *unpacker) text(n int) glua.LValue {
+	u.st.watch.reserve(min(n, len(u.data)) + perValue)
+	return glua.LString(u.st.watch.part(u.data, u.take(n)))
+}
 
 func (u *unpacker) enter(n int) {
 	if u.depth++; u.depth > maxNestedData {
@@ -517,7 +520,7 @@ func (u *unpacker) enter(n int) {
 	if n > len(u.data)-u.at {
 		raise(u.L, "Missing bytes in input.")
 	}
-	u.st.watch.charge(perTable/8 + perEntry)
+	u.st.watch.reserve(perTable/8 + perEntry)
 }
 
 // maxNestedData is how deep what is read may be nested.
@@ -525,7 +528,7 @@ const maxNestedData = 1000
 
 func (u *unpacker) array(n int) glua.LValue {
 	u.enter(n)
-	u.st.watch.charge(perValue * n)
+	u.st.watch.reserve(2 * perValue * n)
 	t := u.L.CreateTable(n, 0)
 	for i := 1; i <= n; i++ {
 		t.RawSetInt(i, u.value())
@@ -536,7 +539,7 @@ func (u *unpacker) array(n int) glua.LValue {
 
 func (u *unpacker) mapping(n int) glua.LValue {
 	u.enter(n)
-	u.st.watch.charge(perEntry * n)
+	u.st.watch.reserve(perEntry * n)
 	t := u.L.CreateTable(0, n)
 	for range n {
 		key := u.value()

@@ -16,25 +16,20 @@ func tableConcat(st *State, L *glua.LState) int {
 	if L.Get(4) != glua.LNil {
 		to = checkInt(L, 4)
 	}
-	var out []byte
-	counted := 0
+	defer st.watch.release(st.watch.reserved)
+	out := st.join[:0]
 	for i := from; i <= to; i++ {
 		text, ok := joinable(element(t, i))
 		if !ok {
 			return raise(L, "invalid value (%s) at index %d in table for 'concat'",
 				element(t, i).Type(), i)
 		}
-		if out = append(out, text...); i != to {
-			out = append(out, separator...)
+		if out = st.watch.join(out, text); i != to {
+			out = st.watch.join(out, separator)
 		}
 		st.watch.step(1)
-		if len(out)-counted > 4<<10 {
-			st.watch.charge(2 * (len(out) - counted))
-			counted = len(out)
-		}
 	}
-	st.watch.charge(len(out) - counted)
-	return st.push(L, string(out))
+	return st.push(L, st.watch.text(out))
 }
 
 func tableForeach(st *State, L *glua.LState) int {

@@ -29,25 +29,29 @@ const (
 // what the script can still reach is measured, as a garbage collector marks it.
 type watch struct {
 	st      *State
-	left    int       // instructions until the next check
-	charged int64     // bytes since memory was measured
-	until   int64     // how many bytes may be charged before it is measured again
-	lasting int64     // bytes that the interpreter does not free: keys that were deleted
-	granted int64     // of Scripts.memory
-	turn    time.Time // when it took Scripts.turn; zero: it has not
-	limits  Limits
-	all     *Scripts
-	begun   time.Time
-	overdue bool
-	dead    string      // why the script has to end; "": it may go on
-	killed  atomic.Bool // set by others
+	left    int   // instructions until the next check
+	charged int64 // bytes since memory was measured
+	until   int64 // how many bytes may be charged before it is measured again
+	lasting int64 // bytes that the interpreter does not free: keys that were deleted
+	loaded  int64 // bytes of chunks
+	granted int64 // of Scripts.memory
+	// reserved are bytes that are being built, see reserve.
+	reserved int64
+	turn     time.Time // when it took Scripts.turn; zero: it has not
+	limits   Limits
+	all      *Scripts
+	begun    time.Time
+	overdue  bool
+	dead     string      // why the script has to end; "": it may go on
+	killed   atomic.Bool // set by others
 }
 
 // firstBytes is what a script may take before it is measured.
 const firstBytes = 64 << 10
 
 func (w *watch) reset(l Limits, all *Scripts) {
-	w.left, w.charged, w.lasting, w.limits, w.all = perCheck, 0, 0, l, all
+	w.left, w.charged, w.lasting, w.loaded, w.reserved = perCheck, 0, 0, 0, 0
+	w.limits, w.all = l, all
 	w.until = firstBytes
 	w.begun, w.overdue, w.dead = time.Time{}, false, ""
 	w.killed.Store(false)
@@ -162,17 +166,19 @@ func (w *watch) measure(next int64) {
 		m.thread(th)
 	}
 	m.value(w.st.result)
-	held := m.run() + w.lasting
+	held := m.run() + w.lasting + w.loaded + w.reserved
 	held += max(next, pending/64)
 	if held > w.limits.Memory {
 		w.dead = errMemory
 		w.raiseIfDead()
 	}
+	w.all.built(pending, w.limits.Memory)
 	w.until = min(max(held, 1<<20), max(w.limits.Memory/4, firstBytes))
 	if w.grant(held + w.until) {
 		return
 	}
-	if w.until = firstBytes; !w.grant(held + w.until) {
+	w.until = max(firstBytes, held/8) // to measure takes time in proportion to held
+	if !w.grant(held + w.until) {
 		w.dead = errMemoryAll
 		w.raiseIfDead()
 	}

@@ -132,13 +132,7 @@ func (p *program) run(c *command.Call, e *lua.Entry, keys, args [][]byte, readon
 func (p *program) reply(st *lua.State, v glua.LValue) error {
 	c := p.caller
 	mark := len(c.Reply.B)
-	deep := false
-	st.Write(&c.Reply, v, func(text string) {
-		if deep = deep || text == lua.ErrTooDeep; !deep {
-			c.ReplyError(strings.TrimPrefix(text, "-"))
-		}
-	}, 0)
-	if deep {
+	if !st.Write(&c.Reply, v, func(text string) { c.ReplyError(strings.TrimPrefix(text, "-")) }) {
 		c.Reply.B = c.Reply.B[:mark]
 		return engine.Error(lua.ErrTooDeep)
 	}
@@ -152,7 +146,7 @@ func (p *program) end() {
 	}
 	p.caller, p.entry, p.shown, p.after = nil, nil, nil, nil
 	p.Release()
-	if cap(p.Reply.B) > 64<<10 {
+	if cap(p.Reply.B) > maxKeptReply {
 		p.Reply.B = nil
 	}
 	p.Call = command.Call{Reply: p.Reply}

@@ -34,7 +34,9 @@ func undeclared(name []byte) error {
 
 // Do implements lua.Host.
 func (p *program) Do(words [][]byte, resp3 bool) []byte {
-	p.Reply.B, p.Reply.RESP3 = p.Reply.B[:0], resp3
+	if p.Reply.B, p.Reply.RESP3 = p.Reply.B[:0], resp3; cap(p.Reply.B) > maxKeptReply {
+		p.Reply.B = nil
+	}
 	begun := p.Env.Time.Elapsed()
 	x := p.Env.Executor.(*executor.Executor)
 	var prepared command.Prepared
@@ -65,6 +67,9 @@ func (p *program) Do(words [][]byte, resp3 bool) []byte {
 	p.monitor(&prepared)
 	return p.Reply.B
 }
+
+// maxKeptReply is the size of a buffer for replies, in bytes, that is used again.
+const maxKeptReply = 64 << 10
 
 // unresolved returns the error of Redis for a call that is none.
 func unresolved(p *command.Prepared, err error) error {

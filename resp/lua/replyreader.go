@@ -17,8 +17,14 @@ type replyReader struct {
 // maxShared is the length of a reply in bytes whose strings share memory.
 const maxShared = 64
 
-// value returns the value of a command's reply. What it takes is charged before it is built.
+// value returns the value of a command's reply. What it takes is reserved before it is built.
 func (st *State) value(reply []byte) glua.LValue {
+	if len(reply) <= maxShared {
+		st.watch.charge(8 * len(reply))
+	} else {
+		defer st.watch.release(st.watch.reserved)
+		st.watch.reserve(len(reply) + sizeOfValues(reply))
+	}
 	r := replyReader{st: st, shared: len(reply) <= maxShared && reply[0] == '*'}
 	if r.shared {
 		r.rest = string(reply)
@@ -28,9 +34,31 @@ func (st *State) value(reply []byte) glua.LValue {
 	return r.next()
 }
 
+// sizeOfValues returns how many bytes the values of a reply take.
+func sizeOfValues(reply []byte) (size int) {
+	r := replyReader{rest: unsafe.String(unsafe.SliceData(reply), len(reply))}
+	for r.rest != "" {
+		kind := r.rest[0]
+		n := number(r.line())
+		size += 2 * perValue
+		switch kind {
+		case '$', '=':
+			if n >= 0 {
+				size += len(r.bulk(n))
+			}
+		case '*', '>':
+			size += perTable / 16
+		case '%', '~':
+			size += perTable/16 + n*perEntry
+		case '+', '-', ',', '(':
+			size += perTable / 4
+		}
+	}
+	return size
+}
+
 // text returns a string of the reply.
 func (r *replyReader) text(s string) glua.LValue {
-	r.st.watch.charge(len(s) + perValue)
 	if !r.shared {
 		s = strings.Clone(s)
 	}
@@ -104,14 +132,12 @@ func (r *replyReader) next() glua.LValue {
 
 // wrapped returns a table with one field.
 func (r *replyReader) wrapped(name string, v glua.LValue) *glua.LTable {
-	r.st.watch.charge(2 * perEntry)
 	t := r.st.L.CreateTable(0, 1)
 	t.RawSetString(name, v)
 	return t
 }
 
 func (r *replyReader) list(n int) glua.LValue {
-	r.st.watch.charge(perTable/16 + n*perValue)
 	t := r.st.scratch.list(n)
 	for i := 1; i <= n; i++ {
 		r.st.watch.step(1)
@@ -129,7 +155,6 @@ func (r *replyReader) verbatim(s string) glua.LValue {
 
 // mapping returns a table of n keys, and the values that follow them.
 func (r *replyReader) mapping(n int, value func() glua.LValue) *glua.LTable {
-	r.st.watch.charge(perTable/16 + n*perEntry)
 	t := r.st.L.CreateTable(0, n)
 	for range n {
 		key, v := r.next(), value()
