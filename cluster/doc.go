@@ -25,8 +25,8 @@
 // It compares the two and remembers nothing, so the next leader continues.
 //
 // A replica has an identity of its own: the node's name and a random number that is stored with it
-// (replicas.go). A node that has lost its data, or whose log may be cut, gets new ones: its groups
-// take them for new members, and it does not vote for what it has forgotten.
+// (replicas.go). A node that has lost its data, or whose log may be truncated, gets new ones: its
+// groups take them for new members, and it does not vote for what it has forgotten.
 //
 // # While it runs
 //

@@ -410,8 +410,8 @@ func TestAMachineThatWasRestartedUncleanlyDoesNotVoteWithACutLog(t *testing.T) {
 	now, err := instanceOf(filepath.Join(f.options[2].Dir, folder(groupPrefix, 0)))
 	require.NoError(t, err)
 	assert.NotEqual(t, old, now)
-	f.eventually("what may be cut is removed", func() error {
-		if have, err := folders(f.options[2].Dir, cutPrefix); len(have) > 0 || err != nil {
+	f.eventually("what may be truncated is removed", func() error {
+		if have, err := folders(f.options[2].Dir, truncatedPrefix); len(have) > 0 || err != nil {
 			return fmt.Errorf("%v %v", have, err)
 		}
 		return nil

@@ -116,10 +116,10 @@ type Node struct {
 	opened  atomic.Pointer[opened] // nil until the cluster is founded
 	leaving atomic.Bool            // it is about to stop
 	// of one goroutine each, see gossip
-	noteRead uint64 // version of the note of group 0 that was read last
-	cut      []int  // groups whose replica was set aside
-	movers   []mover
-	elected  []bool // by group, see elect
+	noteRead  uint64 // version of the note of group 0 that was read last
+	truncated []int  // groups whose replica was set aside
+	movers    []mover
+	elected   []bool // by group, see elect
 
 	mu          sync.Mutex
 	m           *Map                 // nil: this node belongs to no cluster yet
@@ -263,7 +263,7 @@ func (n *Node) resume(state *saved) error {
 		}
 	}
 	if err == nil {
-		n.cut, err = folders(n.options.Dir, cutPrefix)
+		n.truncated, err = folders(n.options.Dir, truncatedPrefix)
 	}
 	if err == nil {
 		err = n.forceRecover(state)

@@ -129,12 +129,12 @@ func (m *Map) alone(self Member) *Map {
 // begins anew.
 func (n *Node) recoverGroup(number int) error {
 	path := filepath.Join(n.options.Dir, folder(groupPrefix, number))
-	cut := filepath.Join(n.options.Dir, folder(cutPrefix, number))
-	if _, err := os.Stat(cut); err == nil {
-		if err := errors.Join(os.RemoveAll(path), os.Rename(cut, path), syncDir(n.options.Dir)); err != nil {
+	truncated := filepath.Join(n.options.Dir, folder(truncatedPrefix, number))
+	if _, err := os.Stat(truncated); err == nil {
+		if err := errors.Join(os.RemoveAll(path), os.Rename(truncated, path), syncDir(n.options.Dir)); err != nil {
 			return err
 		}
-		n.cut = slices.DeleteFunc(n.cut, func(c int) bool { return c == number })
+		n.truncated = slices.DeleteFunc(n.truncated, func(c int) bool { return c == number })
 		n.log.Error("FORCED RECOVERY: the end of a group's log may be missing, as the machine was restarted without "+
 			"--appendfsync always", "group", number)
 	}

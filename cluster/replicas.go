@@ -19,16 +19,17 @@ import (
 // appear and disappear by being renamed, so that a replica is whole or not there. One that is not
 // there is made anew, under another instance: the group takes it for a new member.
 //
-//	group-0003  a replica
-//	cut-0003    one whose log may be cut: kept for --force-recover until the group has a leader
-//	new-0003    one that is being made
-//	gone-…      one that is being removed
+//	group-0003      a replica
+//	truncated-0003  one whose log may be truncated: kept for --force-recover until the group has a
+//	                leader
+//	new-0003        one that is being made
+//	gone-…          one that is being removed
 const (
-	groupPrefix  = "group-"
-	cutPrefix    = "cut-"
-	newPrefix    = "new-"
-	gonePrefix   = "gone-"
-	instanceFile = "replica"
+	groupPrefix     = "group-"
+	truncatedPrefix = "truncated-"
+	newPrefix       = "new-"
+	gonePrefix      = "gone-"
+	instanceFile    = "replica"
 )
 
 func folder(prefix string, number int) string { return fmt.Sprintf("%s%04d", prefix, number) }
@@ -98,12 +99,13 @@ func createReplica(dir string, number int, instance uint64) error {
 	return syncDir(dir)
 }
 
-// setAside renames all replicas whose log may be cut.
+// setAside renames all replicas whose log may be truncated.
 func setAside(dir string) error {
 	numbers, err := folders(dir, groupPrefix)
 	for _, number := range numbers {
-		cut := filepath.Join(dir, folder(cutPrefix, number))
-		err = errors.Join(err, os.RemoveAll(cut), os.Rename(filepath.Join(dir, folder(groupPrefix, number)), cut))
+		truncated := filepath.Join(dir, folder(truncatedPrefix, number))
+		own := filepath.Join(dir, folder(groupPrefix, number))
+		err = errors.Join(err, os.RemoveAll(truncated), os.Rename(own, truncated))
 	}
 	return errors.Join(err, syncDir(dir))
 }
@@ -230,7 +232,7 @@ func (n *Node) reconcile() {
 			n.retire(number, g)
 		}
 	}
-	n.removeCut()
+	n.removeTruncated()
 }
 
 // retire removes a replica if its group has committed its removal. That is asked again when
@@ -279,9 +281,9 @@ func (n *Node) removed(number int, g *group.Group) bool {
 	return err == nil && answer.Known && answer.Removed && answer.Term >= g.Status().Term
 }
 
-// removeCut removes replicas that may be cut, of groups that go on without them.
-func (n *Node) removeCut() {
-	for _, number := range n.cut {
+// removeTruncated removes replicas that may be truncated, of groups that go on without them.
+func (n *Node) removeTruncated() {
+	for _, number := range n.truncated {
 		n.mu.Lock()
 		l := n.leaders[number]
 		leads := l.name != "" && n.upLocked(l.name)
@@ -289,12 +291,12 @@ func (n *Node) removeCut() {
 		if !leads {
 			continue
 		}
-		err := removeReplica(n.options.Dir, folder(cutPrefix, number))
+		err := removeReplica(n.options.Dir, folder(truncatedPrefix, number))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			n.log.Warn("a replica that may be cut cannot be removed", "group", number, "error", err)
+			n.log.Warn("a replica that may be truncated cannot be removed", "group", number, "error", err)
 			continue
 		}
-		n.cut = slices.DeleteFunc(slices.Clone(n.cut), func(c int) bool { return c == number })
+		n.truncated = slices.DeleteFunc(slices.Clone(n.truncated), func(c int) bool { return c == number })
 		return // one at a time: the list has changed
 	}
 }

@@ -24,7 +24,7 @@ type saved struct {
 	Instance uint64 // of this directory, see Member
 	Boot     string // of the machine when the node was last started
 	// Clean reports that the node has ended in order. Without it, and with another Boot, a log that
-	// is not synced may be cut.
+	// is not synced may be truncated.
 	Clean bool
 	// Synced reports that all entries of the logs were synced before they counted as stored, in
 	// this run and those before it.

@@ -118,7 +118,7 @@ func (tx *Tx) Join(keys []Key) bool {
 		}
 		tx.locked = append(tx.locked, sh)
 		if sh.now > tx.now {
-			tx.settle(sh.now)
+			tx.setTime(sh.now)
 		}
 		sh.now, sh.owner = tx.now, tx
 	}
@@ -157,12 +157,12 @@ func (tx *Tx) begin(now int64, db int, writing, patient bool) (ok bool) {
 	for _, sh := range tx.locked {
 		now = max(now, sh.now)
 	}
-	tx.settle(now)
+	tx.setTime(now)
 	return true
 }
 
-// settle makes now the time of all locked shards.
-func (tx *Tx) settle(now int64) {
+// setTime makes now the time of all locked shards.
+func (tx *Tx) setTime(now int64) {
 	tx.now = now
 	for _, sh := range tx.locked {
 		sh.now, sh.owner = now, tx

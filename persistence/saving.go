@@ -12,7 +12,7 @@ import (
 // Snapshot takes a snapshot, and returns when it is durable and the files that it replaces are
 // removed. The error is storage.ErrBusy if a snapshot is already being taken.
 func (s *Store) Snapshot() error {
-	if err := s.claim(); err != nil {
+	if err := s.beginSaving(); err != nil {
 		return err
 	}
 	return s.take()
@@ -20,14 +20,15 @@ func (s *Store) Snapshot() error {
 
 // SnapshotInBackground starts a snapshot. Status and the log report its result.
 func (s *Store) SnapshotInBackground() error {
-	if err := s.claim(); err != nil {
+	if err := s.beginSaving(); err != nil {
 		return err
 	}
 	go s.take()
 	return nil
 }
 
-func (s *Store) claim() error {
+// beginSaving notes that a snapshot is being taken, or returns why none can be taken now.
+func (s *Store) beginSaving() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -70,7 +71,7 @@ func (s *Store) openLate() error {
 	return err
 }
 
-// take takes the snapshot. claim must have succeeded.
+// take takes the snapshot. beginSaving must have succeeded.
 func (s *Store) take() error {
 	defer s.saving.Done()
 	start, changes := time.Now(), s.engine.Changes()

@@ -127,7 +127,7 @@ func (s *session) serve(buf []byte) error {
 			s.runBatch()
 		}
 	}
-	s.guard.Settle()
+	s.guard.EndSending()
 	// CLIENT LIST must not show a client that has seen the end of its connection
 	s.server.unregister(s)
 	return io.EOF

@@ -18,12 +18,12 @@ type Recovered struct {
 	Note    *Note  // nil: none
 }
 
-// cutFSM is for a log that may end between the parts of a record: they are dropped, as nothing
-// follows them any more.
-type cutFSM struct{ *fsm }
+// truncatedFSM is for a log that may end between the parts of a record: they are dropped, as
+// nothing follows them any more.
+type truncatedFSM struct{ *fsm }
 
 // Snapshot implements raft.FSM.
-func (f cutFSM) Snapshot() (raft.FSMSnapshot, error) {
+func (f truncatedFSM) Snapshot() (raft.FSMSnapshot, error) {
 	f.partial = partial{}
 	return f.fsm.Snapshot()
 }
@@ -46,7 +46,7 @@ func Recover(o Options) (r Recovered, err error) {
 			return errors.Join(err, ErrEmpty)
 		}
 		alone := votersOf([]ReplicaID{o.id()})
-		return raft.RecoverCluster(config, cutFSM{state}, f.cache, f.log, f.snapshots, trans, alone)
+		return raft.RecoverCluster(config, truncatedFSM{state}, f.cache, f.log, f.snapshots, trans, alone)
 	})
 	last := state.replica.Load()
 	last.discard(errRecovered)

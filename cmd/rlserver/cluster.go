@@ -48,7 +48,7 @@ func (c *clusterParts) begun(p *group.Partition) {
 	}
 }
 
-// policyGroup is the group that has the policies. The other groups copy them.
+// policyGroup is the group whose leader changes the policies.
 const policyGroup = 0
 
 // leads returns the partition of a group if this node leads it, otherwise nil.
@@ -61,8 +61,8 @@ func (c *clusterParts) leads(number int) *group.Partition {
 	return nil
 }
 
-// setPoliciesOf sets the policies of the file when this node begins to serve the partition that has
-// them.
+// setPoliciesOf sets the policies of the file when this node begins to serve a partition, that of
+// policyGroup.
 func (c *clusterParts) setPoliciesOf(p *group.Partition) {
 	for !p.Leads() {
 		select {

@@ -13,7 +13,7 @@ package limit
 func (b Bucket) Pace(s Tokens, now, cost int64) (after Tokens, d Decision) {
 	after, d = b.Take(s, now, cost)
 	if d.Allowed {
-		ahead := b.settle(s, now)
+		ahead := b.refilled(s, now)
 		d.Delay = b.wait(ahead, ahead.missing, now)
 	}
 	return after, d

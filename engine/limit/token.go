@@ -57,7 +57,7 @@ type level struct {
 //
 // Time does not run backward: a now before s.Since finds the bucket as it was at s.Since.
 func (b Bucket) Take(s Tokens, now, cost int64) (Tokens, Decision) {
-	l := b.settle(s, now)
+	l := b.refilled(s, now)
 	free := b.Capacity - l.missing // below 0 when the capacity has shrunk
 	d := Decision{Limit: b.Capacity, Allowed: hits(cost) <= free}
 	switch {
@@ -97,8 +97,8 @@ func (b Bucket) tokens(l level) Tokens {
 	return Tokens{Missing: l.missing, Fraction: fraction, Since: l.since}
 }
 
-// settle returns the bucket at now, after the refill since s.Since.
-func (b Bucket) settle(s Tokens, now int64) level {
+// refilled returns the bucket at now, after the refill since s.Since.
+func (b Bucket) refilled(s Tokens, now int64) level {
 	full := level{since: now} // like a bucket that was never used
 	if s.Missing <= 0 {
 		return full

@@ -231,12 +231,12 @@ func (g *Guard) broken() error {
 
 // Close closes the socket after the client has read its replies, or has read nothing for a second.
 func (g *Guard) Close() error {
-	g.Settle()
+	g.EndSending()
 	return g.Conn.Close()
 }
 
-// Settle waits like Close and ends sending, but leaves the socket open.
-func (g *Guard) Settle() {
+// EndSending waits like Close and ends sending, but leaves the socket open.
+func (g *Guard) EndSending() {
 	g.closeNotify()
 	if g.writing.TryLock() {
 		g.sender.finish(g)
