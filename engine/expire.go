@@ -37,6 +37,8 @@ func (tx *Tx) Expire(k Key, at int64, conditions ExpireIf) bool {
 		tx.delete(k, o)
 	} else if at != o.Head().ExpireAt {
 		tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: at})
+	} else {
+		tx.Rewrote(k, effect.Expire)
 	}
 	return true
 }

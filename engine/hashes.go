@@ -28,6 +28,7 @@ func (tx *Tx) HSet(k Key, pairs [][]byte) (added int, err error) {
 	for ; len(pairs) > 1; pairs = pairs[2:] {
 		old, exists := h.Get(pairs[0])
 		if exists && old == string(pairs[1]) {
+			tx.Rewrote(k, effect.HashSet)
 			continue
 		}
 		if !exists {

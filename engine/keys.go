@@ -130,6 +130,8 @@ func (tx *Tx) FlushAll() {
 func (tx *Tx) flush(db int) {
 	if tx.size(db) > 0 {
 		tx.perform(nil, &effect.Effect{Kind: effect.Flush, DB: db})
+	} else if tx.listening() {
+		tx.listen(nil, nil, &effect.Effect{Kind: effect.Flush, DB: db})
 	}
 }
 

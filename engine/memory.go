@@ -24,6 +24,8 @@ type Memory struct {
 	samples   atomic.Int64
 	frequency atomic.Bool // access clocks count accesses
 
+	listening Listening
+
 	evicting sync.Mutex // see EvictAlone
 
 	sharing atomic.Int64 // engines that were made with this memory

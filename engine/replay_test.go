@@ -678,6 +678,9 @@ func TestWalkCallsEveryMethod(t *testing.T) {
 		"Reload",
 		"DryRun",
 		"NoTouch",
+		"Name",
+		"Unnamed",
+		"Rewrote",
 	}
 	for method := range reflect.TypeFor[*Tx]().Methods() {
 		_, called := walkCalls[method.Name]

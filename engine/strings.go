@@ -75,6 +75,8 @@ func (tx *Tx) set(k Key, o object.Object, value []byte, expireAt int64) {
 		tx.apply(o, &effect.Effect{Kind: effect.String, Key: k, Value: value, ExpireAt: expireAt})
 	case !bytes.Equal(s.Value, value):
 		tx.apply(o, &effect.Effect{Kind: effect.Splice, Key: k, Value: value})
+	default:
+		tx.Rewrote(k, effect.String)
 	}
 }
 
@@ -99,6 +101,7 @@ func (tx *Tx) Append(k Key, added []byte) (length int, err error) {
 		tx.splice(k, o, length, added)
 	default:
 		s.Raw = true
+		tx.Rewrote(k, effect.Splice)
 	}
 	return length + len(added), nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"rlserver/engine/change"
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
@@ -48,6 +49,11 @@ type Tx struct {
 
 	dryRun  bool // in DryRun
 	noTouch bool // in NoTouch
+
+	// Listener gets the changes of the calls; nil: see Memory.Listen
+	Listener Listener
+	told     []change.Change
+	named    int // the first ones of told that have events
 
 	notified []*Watch         // whose Then is called at the end
 	after    []func(Position) // what Afterwards was given
@@ -190,6 +196,9 @@ func (tx *Tx) End() (pos Position) {
 		tx.commit()
 	}
 	pos = tx.latest()
+	if len(tx.told) > 0 {
+		tx.tell(pos)
+	}
 	for _, do := range tx.after {
 		do(pos)
 	}
@@ -291,6 +300,9 @@ func (tx *Tx) peek(k Key) object.Object {
 	if !tx.writing {
 		tx.e.shardOf(k).stats.count(o != nil)
 	}
+	if o == nil {
+		tx.miss(k)
+	}
 	return o
 }
 
@@ -354,17 +366,21 @@ func (tx *Tx) perform(o object.Object, f *effect.Effect) object.Object {
 	return tx.record(o, f)
 }
 
-func (tx *Tx) record(o object.Object, f *effect.Effect) object.Object {
+func (tx *Tx) record(o object.Object, f *effect.Effect) (after object.Object) {
 	tx.notifyWatches(o, f)
 	tx.locked[0].changes.Add(1)
 	tx.changed += f.Size()
 	if tx.e.journal == nil {
-		return tx.e.apply(o, f)
+		after = tx.e.apply(o, f)
+	} else {
+		recorded := effect.Append(tx.effects, f)
+		after = tx.e.apply(o, f)
+		tx.effects = recorded
 	}
-	recorded := effect.Append(tx.effects, f)
-	o = tx.e.apply(o, f)
-	tx.effects = recorded
-	return o
+	if tx.listening() {
+		tx.listen(o, after, f)
+	}
+	return after
 }
 
 // delete deletes a key.

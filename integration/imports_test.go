@@ -102,6 +102,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/internal/acl":   {ours: []string{"rlserver/internal/smallfile"}},
 	"rlserver/resp": {
 		ours: []string{
+			"rlserver/resp/events", "rlserver/resp/notify",
 			"rlserver/cluster/overview", "rlserver/cluster/slot",
 			"rlserver/resp/commands/clustering",
 			"rlserver/internal/acl", "rlserver/internal/certs", "rlserver/internal/clock",
@@ -145,8 +146,16 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/commands/pubsub": {
 		ours: []string{"rlserver/internal/acl", "rlserver/resp/command", "rlserver/resp/pubsub"},
 	},
+	"rlserver/engine/change": {ours: []string{"rlserver/engine/effect"}},
+	"rlserver/resp/events": {
+		ours: []string{"rlserver/engine/change", "rlserver/engine/effect", "rlserver/internal/grammar"},
+	},
+	"rlserver/resp/notify": {
+		ours: []string{"rlserver/engine", "rlserver/engine/change", "rlserver/resp/events", "rlserver/resp/pubsub"},
+	},
 	"rlserver/resp/config": {
 		ours: []string{
+			"rlserver/engine/change",
 			"rlserver/internal/acl", "rlserver/internal/certs", "rlserver/internal/listen", "rlserver/internal/logins",
 			"rlserver/internal/storage",
 			"rlserver/engine", "rlserver/engine/eviction", "rlserver/engine/object",
@@ -209,6 +218,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/resp/executor": {
 		ours: []string{
+			"rlserver/engine/change", "rlserver/resp/events",
 			"rlserver/internal/acl", "rlserver/engine", "rlserver/resp/command",
 			"rlserver/resp/diagnostics",
 			"rlserver/resp/wire", "rlserver/internal/stats",
@@ -273,6 +283,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/resp/commands/lists": {
 		ours: []string{
+			"rlserver/engine/effect",
 			"rlserver/engine", "rlserver/engine/object", "rlserver/internal/list", "rlserver/resp/command",
 			"rlserver/resp/wire",
 		},
@@ -322,6 +333,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/engine": {
 		ours: []string{
+			"rlserver/engine/change",
 			"rlserver/engine/lock", "rlserver/engine/script",
 			"rlserver/engine/denials", "rlserver/engine/effect", "rlserver/engine/eviction",
 			"rlserver/engine/limit",

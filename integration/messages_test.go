@@ -128,7 +128,9 @@ func (c *conversation) play(t *testing.T, addr string, record bool) {
 		}
 		var request strings.Builder
 		for call := range strings.SplitSeq(s.calls, " | ") {
-			request.WriteString(frame(strings.Split(call, " ")...))
+			words, err := splitArgs(call)
+			require.NoError(t, err, "%s:%d", c.path, s.line)
+			request.WriteString(frame(words...))
 		}
 		_, err := io.WriteString(conns[s.who], request.String())
 		require.NoError(t, err)
@@ -157,9 +159,9 @@ func steady(b []byte) string { return string(unsteady.ReplaceAll(b, []byte("${1}
 
 func (s *turn) record(conns map[string]net.Conn) {
 	s.got, s.ended = map[string]string{}, map[string]bool{}
-	time.Sleep(50 * time.Millisecond) // only to record
+	time.Sleep(100 * time.Millisecond) // only to record
 	for name, conn := range conns {
-		conn.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+		conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 		var got bytes.Buffer
 		_, err := io.Copy(&got, conn)
 		if got.Len() > 0 {

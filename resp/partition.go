@@ -149,6 +149,7 @@ func (s *session) use(p *partition) {
 	found := s.txs[p.group]
 	if found.partition != p {
 		found = partitionTx{p, p.env.Engine.NewTx()}
+		found.tx.Listener = s
 		s.txs[p.group] = found
 	}
 	s.at, s.Tx, s.Env = p, found.tx, p.env

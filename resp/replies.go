@@ -104,6 +104,13 @@ func (s *session) insertMessages(list []byte) {
 	}
 }
 
+// appendMessages appends messages behind the reply of the current call.
+func (s *session) appendMessages(list []byte) {
+	if !s.Reply.Truncated {
+		s.Reply.B = append(s.Reply.B, list...)
+	}
+}
+
 // dropMarks removes the marks of replies that begin at an index or behind it.
 func (s *session) dropMarks(at int) {
 	n := len(s.marks)

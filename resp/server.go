@@ -23,6 +23,7 @@ import (
 	"rlserver/resp/executor"
 	"rlserver/resp/forward"
 	"rlserver/resp/lua"
+	"rlserver/resp/notify"
 	"rlserver/resp/ports"
 	"rlserver/resp/pubsub"
 	"rlserver/resp/waitqueue"
@@ -43,6 +44,7 @@ type Server struct {
 	queues waitqueue.Queues // of home
 
 	executor *executor.Executor // runs all calls
+	listener *notify.Listener   // of what they change
 
 	paused atomic.Pointer[pause] // nil: no pause
 	held   atomic.Int64          // clients whose calls wait for the end of the pause
@@ -137,6 +139,8 @@ func NewServer(o Options) *Server {
 	s.Env.Figures, s.ResetFigures, s.FreeMemory = s.Figures, s.resetFigures, s.freeMemory
 	s.ChangeSettings, s.Keyspaces = s.changeSettings, s.keyspaces
 	s.Scripts = lua.NewScripts()
+	s.listener = notify.New(s.Channels, &o.Settings.NotifyEvents)
+	s.listener.Attach(o.Engine.Memory())
 	s.executor = executor.New(&s.Env)
 	s.initUsers()
 	o.Clock.OnStep(s.queues.RetryAll)

@@ -9,6 +9,7 @@ import (
 	"rlserver/engine"
 	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
+	"rlserver/resp/events"
 	"rlserver/resp/executor"
 	"rlserver/resp/forward"
 	"rlserver/resp/pubsub"
@@ -93,6 +94,7 @@ func (s *Server) newSession(g *wire.Guard) *session {
 	ss.Init(s.executor, ss)
 	ss.Conn, ss.Reply.Limiter = ss, ss
 	ss.messages.Init(s.Channels, g)
+	ss.Tx.Listener = ss
 	ss.at = s.home
 	ss.away.calls = forward.Client{Pool: s.passing, Gone: ss.left}
 	g.Unread = func(bytes int64) { s.countOutputOverrun(ss, bytes) }
@@ -142,8 +144,9 @@ func (s *session) runBatch() {
 		}
 		s.execute(words)
 		s.applyReplyMode()
-		if own := s.messages.Own(); own != nil {
-			s.insertMessages(own)
+		if before, behind := s.messages.Own(); before != nil || behind != nil {
+			s.insertMessages(before)
+			s.appendMessages(behind)
 		}
 		if len(s.Reply.B) >= wire.FlushSize || s.messages.Size() >= wire.FlushSize || s.Reply.Truncated {
 			s.flush()
@@ -214,6 +217,19 @@ func (s *session) TakesLong() {
 
 // Messages implements the connection of command.Call.
 func (s *session) Messages() *pubsub.Conn { return &s.messages }
+
+// Hear implements engine.Listener.
+func (s *session) Hear(list engine.Changes) {
+	l := s.server.listener
+	l.Tell(&s.messages, list.Named)
+	if len(list.Rest) > 0 { // no handler has ended: it has released its locks in between
+		name := ""
+		if s.Command != nil {
+			name = s.Command.FullName()
+		}
+		l.Tell(&s.messages, events.Name(name, s.Words, list.Rest))
+	}
+}
 
 // Gone implements the connection of command.Call.
 func (s *session) Gone() bool { return s.guard.Gone() }

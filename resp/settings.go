@@ -45,6 +45,7 @@ func (s *Server) changeSettings(c *command.Call, changes []config.Change) error 
 	}
 	s.applyMemoryLimits()
 	s.applyDiagnostics()
+	s.listener.Apply(s.Engine.Memory())
 	if changed("maxmemory") {
 		s.warnAboutMaxMemory()
 	}

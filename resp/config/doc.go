@@ -55,8 +55,8 @@
 // # Parameters of absent features
 //
 // Clients ask for some parameters of features that the server does not have. These have the value
-// that means absence and refuse any other: an attempt to enable keyspace notifications must not be
-// answered with OK. The parameters hash-max-listpack-* and zset-max-listpack-* only change the
+// that means absence and refuse any other: an attempt to use replicas must not be answered with
+// OK. The parameters hash-max-listpack-* and zset-max-listpack-* only change the
 // replies of OBJECT ENCODING.
 //
 // # The configuration file

@@ -147,7 +147,8 @@ type Settings struct {
 	save              atomic.Pointer[SavePoints]
 	onDiskFailure     atomic.Int64 // index in failurePolicies
 
-	PubSub PubSubLimits
+	PubSub       PubSubLimits
+	NotifyEvents atomic.Uint32 // a change.Class: the keyspace events that are published
 
 	// Scripts.
 	ScriptTime     atomic.Int64 // ms until calls on the keys of a script are refused; 0: never

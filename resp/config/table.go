@@ -226,6 +226,12 @@ var Parameters = []Parameter{
 		Help: `How many different patterns may have subscribers, 10000 by default: each message is compared with
 			all of them.`,
 		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.PubSub.Patterns })},
+	{Name: "notify-keyspace-events", Group: groupService, Form: "FLAGS", Example: "KEA",
+		Help: `Which changes to keys are messages: K to __keyspace@0__:KEY, E to __keyevent@0__:EVENT; of which
+			kind: g (any type), $ (strings), l (lists), s (sets), h (hashes), z (sorted sets), x (expired), e
+			(evicted), d (limiters), t (none), or A for all of these; n (new keys) and m (reads of missing ones). None
+			by default.`,
+		Value: eventClasses()},
 	{Name: "pubsub-node-queue", Group: groupCluster, Form: "SIZE", Default: "16mb", Example: "16mb",
 		Help: `How many bytes of messages may wait for each other node of a cluster, 16mb by default. Further ones
 			do not reach its subscribers.`,
@@ -374,7 +380,6 @@ var Parameters = []Parameter{
 		Default: "64", Help: "Maximum length of its members for that, 64 bytes by default.", Example: "64",
 		Value: memory(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.zsetValue })},
 
-	absent("notify-keyspace-events", "", "there are no notifications"),
 	absent("activedefrag", "no", "memory is not defragmented"),
 	absent("replica-read-only", "yes", "there are no replicas"),
 }

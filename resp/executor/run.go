@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"rlserver/engine"
+	"rlserver/engine/change"
 	"rlserver/internal/stats"
 	"rlserver/resp/command"
+	"rlserver/resp/events"
 )
 
 // Origin is who brings the calls of a Runner.
@@ -109,6 +111,7 @@ func Run(c *command.Call, p *command.Prepared, keys []engine.Key) (waits bool) {
 		err = p.Command.Run(c)
 	}
 	returned = true
+	NameChanges(c.Tx, p, c.Executing)
 	switch err {
 	case nil:
 	case command.ErrWait:
@@ -118,6 +121,20 @@ func Run(c *command.Call, p *command.Prepared, keys []engine.Key) (waits bool) {
 		c.Refuse(err)
 	}
 	return false
+}
+
+// NameChanges gives what a call has changed its events, if anybody wants to know. within: the call
+// is one of a transaction or script, so that its reply is none by itself.
+func NameChanges(tx *engine.Tx, p *command.Prepared, within bool) {
+	if tx.Unnamed() {
+		tx.Name(func(list []change.Change) []change.Change {
+			named := events.Name(p.Command.FullName(), p.Words, list)
+			for i := range named {
+				named[i].Late = named[i].Late && !within
+			}
+			return named
+		})
+	}
 }
 
 // Retry runs a call that has waited, under the locks of its keys: what made the server available

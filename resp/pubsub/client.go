@@ -21,7 +21,8 @@ type Pusher interface {
 // Client is a connection as a subscriber. The methods without a comment on that belong to the
 // connection's goroutine.
 type Client struct {
-	Own []byte // what belongs before the reply of the current call
+	Own  []byte // what belongs before the reply of the current call
+	Late []byte // and what belongs behind it
 
 	to     Pusher
 	counts [kinds]atomic.Int32 // subscriptions

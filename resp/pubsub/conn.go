@@ -70,12 +70,14 @@ func (m *Conn) Sent() {
 	}
 }
 
-// Own returns the messages that belong before the reply of the current call, and forgets them.
-func (m *Conn) Own() (messages []byte) {
-	if c := m.Client; c != nil && len(c.Own) > 0 {
-		messages, c.Own = c.Own, nil
+// Own returns the messages that belong before the reply of the current call, and those that belong
+// behind it, and forgets them.
+func (m *Conn) Own() (before, behind []byte) {
+	if c := m.Client; c != nil && len(c.Own)+len(c.Late) > 0 {
+		before, behind = c.Own, c.Late
+		c.Own, c.Late = nil, nil
 	}
-	return messages
+	return before, behind
 }
 
 // Subscribed reports whether the client has subscribed to anything.
@@ -172,6 +174,20 @@ func (m *Conn) Publish(channel, payload []byte) (receivers int) {
 		m.relay(channel, payload)
 	}
 	return m.hub.Publish(&m.Outbox, m.Client, channel, payload)
+}
+
+// Event is Publish to the subscribers at this node only. late: the client that publishes gets this
+// message of its call, and those that follow, after the reply, not before.
+func (m *Conn) Event(channel, payload []byte, late bool) {
+	c := m.Client
+	if c == nil || !late && len(c.Late) == 0 {
+		m.hub.Publish(&m.Outbox, c, channel, payload)
+		return
+	}
+	before := c.Own
+	c.Own = c.Late
+	m.hub.Publish(&m.Outbox, c, channel, payload)
+	c.Own, c.Late = before, c.Own
 }
 
 // Relayed is Publish of a message from another node.

@@ -232,7 +232,7 @@ func (h *Hub) endShard(c *Client, t *topic) {
 // match it. It returns their number. self, which may be nil, is the client that publishes: its own
 // messages are appended to its Own.
 func (h *Hub) Publish(o *Outbox, self *Client, channel, payload []byte) (receivers int) {
-	if h.empty[Channels].Load() && h.empty[Patterns].Load() {
+	if h.Idle() {
 		return 0
 	}
 	h.mu.RLock()
@@ -247,6 +247,9 @@ func (h *Hub) Publish(o *Outbox, self *Client, channel, payload []byte) (receive
 	}
 	return receivers
 }
+
+// Idle reports whether nobody has subscribed to a channel or a pattern.
+func (h *Hub) Idle() bool { return h.empty[Channels].Load() && h.empty[Patterns].Load() }
 
 // PublishShard is Publish to a shard channel.
 func (h *Hub) PublishShard(o *Outbox, self *Client, channel, payload []byte) (receivers int) {

@@ -10,6 +10,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/resp/command"
+	"rlserver/resp/executor"
 	"rlserver/resp/wire"
 )
 
@@ -316,6 +317,7 @@ func (w *Waiter) tryPop(tx *engine.Tx, k engine.Key) popResult {
 	}
 	keys := append([]engine.Key{k}, w.keys[len(w.keys)-w.call.Request.Targets:]...)
 	found, err := w.popper.Pop(tx, keys, &w.call.Reply)
+	executor.NameChanges(tx, &w.prepared, false)
 	switch {
 	case errors.Is(err, command.ErrTargetLocked):
 		return popNeedsLock

@@ -2,6 +2,7 @@ package lists
 
 import (
 	"rlserver/engine"
+	"rlserver/engine/effect"
 	"rlserver/engine/object"
 	"rlserver/internal/list"
 	"rlserver/resp/command"
@@ -96,6 +97,9 @@ func ltrim(c *command.Call) error {
 	takesLong(c, n-(hi-lo))
 	c.Tx.RemoveSpan(k, hi, n)
 	c.Tx.RemoveSpan(k, 0, lo)
+	if n > 0 && hi-lo == n {
+		c.Tx.Rewrote(k, effect.RemoveSpan)
+	}
 
 	c.Reply.OK()
 	return nil

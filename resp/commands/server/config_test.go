@@ -104,9 +104,9 @@ func TestConfig(t *testing.T) {
 func TestConfigOfMissingFeatures(t *testing.T) {
 	resptest.Start(t, config.Defaults{}).Dial().Check([]resptest.Answer{
 		{
-			"CONFIG SET notify-keyspace-events K",
-			"-ERR CONFIG SET failed (possibly related to argument 'notify-keyspace-events') - this server only " +
-				"supports '': there are no notifications",
+			"CONFIG SET replica-read-only no",
+			"-ERR CONFIG SET failed (possibly related to argument 'replica-read-only') - this server only " +
+				"supports 'yes': there are no replicas",
 		},
 		{
 			"CONFIG SET hash-max-ziplist-value 1 hash-max-listpack-value 1",

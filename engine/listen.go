@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"sync/atomic"
+
+	"rlserver/engine/change"
+	"rlserver/engine/effect"
+	"rlserver/engine/object"
+)
+
+// Listening is what engines that share a memory tell of changes to keys. Nothing is told of changes
+// that Apply makes: they have happened elsewhere.
+type Listening struct {
+	on     atomic.Bool // tell of changes
+	misses atomic.Bool // and of keys that a call that reads has not found
+
+	hear func(*Engine, Changes, Position)
+}
+
+// Changes are those of a call, or a part of them, in order.
+type Changes struct {
+	Named []change.Change // have got their events from Tx.Name
+	Rest  []change.Change // have none so far
+}
+
+// Listener gets the changes of the calls of a Tx, while changes are told.
+type Listener interface {
+	// Hear is called under the locks of a call, at its end and when it has made many changes.
+	Hear(Changes)
+}
+
+// Listen has the changes that a Tx without a Listener makes passed to hear, under the locks of the
+// call, with the position that the journal must reach before they are kept. It is called once,
+// before the first call.
+func (m *Memory) Listen(hear func(*Engine, Changes, Position)) { m.listening.hear = hear }
+
+// Tell sets whether changes are told, and whether misses are as well. Calls that begin later tell.
+func (m *Memory) Tell(changes, misses bool) {
+	m.listening.on.Store(changes || misses)
+	m.listening.misses.Store(misses)
+}
+
+// Wait returns when the journal has reached a position, or an error if it will not.
+func (e *Engine) Wait(at Position) error {
+	if e.journal == nil || at == 0 {
+		return nil
+	}
+	return e.journal.Wait(at)
+}
+
+// manyTold is from how many changes on a call tells what it has done so far.
+const manyTold = 1024
+
+// Name has the changes that have no event get them: name returns what takes their place. It is
+// called after each of the calls of a Tx.
+func (tx *Tx) Name(name func([]change.Change) []change.Change) {
+	if len(tx.told) == tx.named {
+		return
+	}
+	tx.told = append(tx.told[:tx.named], name(tx.told[tx.named:])...)
+	if tx.named = len(tx.told); tx.named >= manyTold {
+		tx.tell(0)
+	}
+}
+
+// Unnamed reports whether there is something to Name. It is cheap.
+func (tx *Tx) Unnamed() bool { return len(tx.told) > tx.named }
+
+// tell passes the changes so far to who listens.
+func (tx *Tx) tell(at Position) {
+	list := Changes{tx.told[:tx.named], tx.told[tx.named:]}
+	tx.told, tx.named = nil, 0
+	if tx.Listener != nil {
+		tx.Listener.Hear(list)
+	} else if hear := tx.e.memory.listening.hear; hear != nil {
+		hear(tx.e, list, at)
+	}
+}
+
+// listen adds an effect to what is told. o is the object under its key before, and after
+// afterwards.
+func (tx *Tx) listen(o, after object.Object, f *effect.Effect) {
+	if !f.Kind.ChangesKey() && f.Kind != effect.Flush && f.Kind != effect.Swap {
+		return
+	}
+	c := change.Change{
+		Kind: f.Kind, DB: f.DB, ToDB: f.ToDB, Key: string(f.Key.Name), To: string(f.To.Name),
+		Created: o == nil, Gone: after == nil,
+	}
+	if after != nil {
+		c.ExpireAt = after.Head().ExpireAt
+	}
+	if f.Kind == effect.Delete {
+		if o.Head().Expired(tx.now) {
+			c.Reason = change.Expired
+		} else if tx.e.shardOf(f.Key).evicting {
+			c.Reason = change.Evicted
+		}
+	}
+	tx.told = append(tx.told, c)
+}
+
+// listening reports whether changes are told.
+func (tx *Tx) listening() bool { return tx.e.memory.listening.on.Load() }
+
+// Rewrote tells of a call that has changed nothing, because the key has held already what an effect
+// of a kind would have stored: Redis has an event of it.
+func (tx *Tx) Rewrote(k Key, kind effect.Kind) {
+	if !tx.listening() || tx.dryRun {
+		return
+	}
+	o := tx.find(tx.db, k)
+	tx.listen(o, o, &effect.Effect{Kind: kind, DB: tx.db, Key: k})
+}
+
+// miss tells of a call that has not found a key.
+func (tx *Tx) miss(k Key) {
+	if tx.e.memory.listening.misses.Load() {
+		tx.told = append(tx.told, change.Change{
+			Reason: change.Missed, DB: tx.db, Key: string(k.Name), Writing: tx.writing,
+		})
+	}
+}

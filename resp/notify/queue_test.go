@@ -1,0 +1,47 @@
+package notify
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+	"rlserver/engine/change"
+	"rlserver/resp/config"
+	"rlserver/resp/pubsub"
+)
+
+// stuck is a journal that keeps nothing until it is released.
+type stuck struct{ released chan struct{} }
+
+func (stuck) Append(int64, []byte) engine.Position { return 1 }
+func (j stuck) Wait(engine.Position) error         { <-j.released; return nil }
+
+// Changes of nobody's calls wait for the journal. There is a bound on how many, and the rest is
+// counted.
+func TestQueueIsBounded(t *testing.T) {
+	j := stuck{make(chan struct{})}
+	e := engine.New(engine.Options{Journal: j})
+	settings := config.NewSettings(config.Defaults{})
+	l := New(pubsub.New(&settings.PubSub), new(atomic.Uint32))
+	l.Attach(e.Memory())
+	list := make([]change.Change, maxQueued/2+1)
+	l.hear(e, engine.Changes{Named: list}, 1)
+	require.Eventually(t, func() bool { // it waits for the journal with the first
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.queues[e].size == 0
+	}, time.Minute, time.Millisecond)
+	l.hear(e, engine.Changes{Named: list}, 2)
+	l.hear(e, engine.Changes{Named: list}, 3)
+	assert.EqualValues(t, len(list), l.Dropped.Load())
+	close(j.released)
+	require.Eventually(t, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.queues) == 0
+	}, time.Minute, time.Millisecond, "the goroutine ends")
+}
