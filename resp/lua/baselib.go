@@ -5,6 +5,10 @@ import (
 	"strings"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"rlserver/resp/lua/compiler"
+	"rlserver/resp/lua/interior"
+	"rlserver/resp/lua/number"
 )
 
 // function is a function of a library.
@@ -15,11 +19,11 @@ func (st *State) open() {
 	L := st.L
 	st.globals = L.G.Global
 	st.handler = st.function(handleError)
-	noop, err := compile("", "noop")
+	noop, err := compiler.Compile("", "noop")
 	if err != nil {
 		panic(err)
 	}
-	st.noop, st.main = L.NewFunctionFromProto(noop.proto), L.NewFunctionFromProto(noop.proto)
+	st.noop, st.main = L.NewFunctionFromProto(noop.Proto), L.NewFunctionFromProto(noop.Proto)
 	st.null = L.NewUserData()
 	st.json = defaultJSON
 	st.keys, st.argv = newList(0), newList(0)
@@ -53,14 +57,15 @@ func (st *State) open() {
 	st.openStrings()
 	st.seal()
 	helpers := map[string]function{
-		nameConcat: concat, nameSet: setElement, nameGuard: guard, nameKey: guardKey, nameCharge: chargeTable,
+		compiler.Concat: concat, compiler.SetElement: setElement, compiler.Guard: guard, compiler.Key: guardKey,
+		compiler.Charge: chargeTable,
 	}
-	st.values = make([]glua.LValue, len(given))
-	for i, name := range given {
+	st.values = make([]glua.LValue, len(compiler.Given))
+	for i, name := range compiler.Given {
 		st.values[i] = glua.LNil
 		if fn := helpers[name]; fn != nil {
 			st.values[i] = st.function(fn)
-		} else if name == nameGlobals {
+		} else if name == compiler.Globals {
 			st.values[i] = st.writeOnly()
 		} else if v := st.globals.RawGetString(name); v != glua.LNil {
 			st.values[i] = v
@@ -68,16 +73,13 @@ func (st *State) open() {
 	}
 }
 
-// libraryNames are the names of all functions and constants of libraries.
-var libraryNames = make(map[string]bool)
-
 func init() {
 	for _, lib := range []map[string]function{
 		stringFunctions, tableFunctions, mathFunctions, bitFunctions, structFunctions, packFunctions, jsonFunctions,
 		redisFunctions,
 	} {
 		for name := range lib {
-			libraryNames[name] = true
+			compiler.Reserved[name] = true
 		}
 	}
 	for _, name := range []string{
@@ -87,7 +89,7 @@ func init() {
 		"REPL_NONE", "REPL_AOF", "REPL_SLAVE", "REPL_REPLICA", "REPL_ALL", "REDIS_VERSION", "REDIS_VERSION_NUM",
 		"__add", "__sub", "__mul", "__div", "__mod", "__pow", "__unm",
 	} {
-		libraryNames[name] = true
+		compiler.Reserved[name] = true
 	}
 	for _, name := range []string{
 		"assert", "collectgarbage", "error", "gcinfo", "getmetatable", "ipairs", "load", "loadstring", "next", "pairs",
@@ -95,7 +97,7 @@ func init() {
 		"xpcall", "_G", "KEYS", "ARGV", "string", "table", "math", "bit", "struct", "cmsgpack", "cjson", "redis",
 		"coroutine", "__redis__err__handler", "server",
 	} {
-		libraryNames[name] = true
+		compiler.Reserved[name] = true
 	}
 }
 
@@ -169,28 +171,16 @@ func raise(L *glua.LState, format string, args ...any) int {
 	if len(args) > 0 {
 		format = fmt.Sprintf(format, args...)
 	}
-	if callerIsLua(L) {
-		format = where(L) + format
+	if interior.CallerIsLua(L) {
+		format = interior.Where(L) + format
 	}
 	L.Error(glua.LString(format), 0)
 	return 0
 }
 
-// callerIsLua reports whether the library function that runs was called by a function of Lua, which
-// has lines, and not by pcall.
-func callerIsLua(L *glua.LState) bool {
-	dbg, ok := L.GetStack(1)
-	if !ok {
-		return false
-	}
-	fn, err := L.GetInfo("f", dbg, glua.LNil)
-	caller, isFunction := fn.(*glua.LFunction)
-	return err == nil && isFunction && !caller.IsG
-}
-
 // argError raises an error about an argument of the function that runs.
 func argError(L *glua.LState, n int, text string) int {
-	name, method := functionName(L)
+	name, method := interior.FunctionName(L)
 	if method {
 		if n--; n == 0 {
 			return raise(L, "calling '%s' on bad self (%s)", name, text)
@@ -228,7 +218,7 @@ func checkString(st *State, L *glua.LState, n int) string {
 	case glua.LString:
 		return string(v)
 	case glua.LNumber:
-		return numberText(float64(v))
+		return number.Text(float64(v))
 	}
 	typeError(L, n, "string")
 	return ""
@@ -247,12 +237,12 @@ func asNumber(v glua.LValue) (float64, bool) {
 	case glua.LNumber:
 		return float64(v), true
 	case glua.LString:
-		return parseNumber(string(v))
+		return number.Parse(string(v))
 	}
 	return 0, false
 }
 
-func checkInt(L *glua.LState, n int) int { return toInt(checkNumber(L, n)) }
+func checkInt(L *glua.LState, n int) int { return number.Int(checkNumber(L, n)) }
 
 func optInt(L *glua.LState, n, otherwise int) int {
 	if L.Get(n) == glua.LNil {
@@ -272,7 +262,7 @@ func optString(st *State, L *glua.LState, n int, otherwise string) string {
 func (st *State) textOf(v glua.LValue) string {
 	switch v := v.(type) {
 	case glua.LNumber:
-		return numberText(float64(v))
+		return number.Text(float64(v))
 	case *glua.LUserData:
 		if v == st.null {
 			return "userdata: (nil)"
@@ -291,9 +281,9 @@ func handleError(st *State, L *glua.LState) int {
 		return 1
 	}
 	v := L.Get(1)
-	st.errorLine = lineAt(L)
+	st.errorLine = interior.LineAt(L)
 	if s, ok := v.(glua.LString); ok {
-		v = glua.LString(inWords(L, 1, string(s)))
+		v = glua.LString(interior.InWords(L, 1, string(s)))
 	}
 	L.SetTop(0)
 	L.Push(v)
@@ -302,11 +292,11 @@ func handleError(st *State, L *glua.LState) int {
 
 // protect calls the function below n arguments on the stack.
 func (st *State) protect(L *glua.LState, n, results int, handler *glua.LFunction) (err error) {
-	base := stackTop(L) - n - 1
+	base := interior.StackTop(L) - n - 1
 	within := handler
 	if handler == st.handler {
 		within = st.L.NewFunction(func(L *glua.LState) int {
-			closeUpvalues(L, base+1)
+			interior.CloseUpvalues(L, base+1)
 			return handleError(st, L)
 		})
 	}
@@ -354,9 +344,9 @@ func raised(err error) glua.LValue {
 func baseXpcall(st *State, L *glua.LState) int {
 	handler := checkAny(L, 2)
 	L.SetTop(1)
-	base := stackTop(L) - 1
+	base := interior.StackTop(L) - 1
 	err := st.protect(L, 0, glua.MultRet, L.NewFunction(func(L *glua.LState) int {
-		closeUpvalues(L, base+1)
+		interior.CloseUpvalues(L, base+1)
 		handleError(st, L)
 		v := L.Get(-1)
 		if st.watch.dead != "" {
@@ -572,7 +562,7 @@ func baseToNumber(st *State, L *glua.LState) int {
 	if base < 2 || base > 36 {
 		return argError(L, 2, "base out of range")
 	}
-	if f, ok := parseInteger(text, base); ok {
+	if f, ok := number.ParseInteger(text, base); ok {
 		st.pushNumber(L, f)
 	} else {
 		L.Push(glua.LNil)
@@ -672,13 +662,13 @@ func (st *State) load(L *glua.LState, source, name string) int {
 	st.watch.step(len(source) / 4)
 	st.watch.charge(perSource * len(source))
 	st.watch.loaded += int64(perSource * len(source)) // also if it is not used any more
-	s, err := compile(source, name)
+	s, err := compiler.Compile(source, name)
 	if err != nil {
 		L.Push(glua.LNil)
 		st.push(L, err.Error())
 		return 2
 	}
-	main := L.NewFunctionFromProto(s.proto)
+	main := L.NewFunctionFromProto(s.Proto)
 	L.Push(L.NewFunction(func(L *glua.LState) int {
 		n := L.GetTop()
 		args := make([]glua.LValue, 0, n)
@@ -687,13 +677,13 @@ func (st *State) load(L *glua.LState, source, name string) int {
 		}
 		L.SetTop(0)
 		L.Push(main)
-		for _, i := range s.params {
+		for _, i := range s.Params {
 			L.Push(st.values[i])
 		}
 		for _, v := range args {
 			L.Push(v)
 		}
-		L.Call(len(s.params)+n, glua.MultRet)
+		L.Call(len(s.Params)+n, glua.MultRet)
 		return L.GetTop()
 	}))
 	return 1

@@ -104,7 +104,7 @@ func TestStatesKeepNoScript(t *testing.T) {
 	s, err := Compile("return KEYS[1] .. 'x'")
 	require.NoError(t, err)
 	assert.Equal(t, "$2\r\nkx\r\n", on(t, st, s, killer{st}, "k"))
-	proto := weak.Make(s.proto)
+	proto := weak.Make(s.Proto)
 	s = nil
 	runtime.GC()
 	assert.Nil(t, proto.Value())

@@ -2,6 +2,9 @@ package lua
 
 import (
 	glua "github.com/yuin/gopher-lua"
+
+	"rlserver/resp/lua/interior"
+	"rlserver/resp/lua/number"
 )
 
 // The helpers that the compiler inserts, see compiler.
@@ -22,7 +25,7 @@ func concat(st *State, L *glua.LState) int {
 		case glua.LString:
 			b = append(b, v...)
 		case glua.LNumber:
-			b = appendNumber(b, float64(v), 14)
+			b = number.Append(b, float64(v), 14)
 		default:
 			st.watch.release(reserved)
 			return st.concatByPairs(L, n)
@@ -57,7 +60,7 @@ func (st *State) concatByPairs(L *glua.LState, n int) int {
 				bad, at = right, i+1
 			}
 			what := "a " + bad.Type().String() + " value"
-			if name := argumentName(L, at); name != "" {
+			if name := interior.ArgumentName(L, at); name != "" {
 				what = name + " (" + what + ")"
 			}
 			return raise(L, "attempt to concatenate %s", what)
@@ -79,7 +82,7 @@ func joinable(v glua.LValue) (string, bool) {
 	case glua.LString:
 		return string(v), true
 	case glua.LNumber:
-		return numberText(float64(v)), true
+		return number.Text(float64(v)), true
 	}
 	return "", false
 }
@@ -91,7 +94,7 @@ func setElement(st *State, L *glua.LState) int {
 	if !ok {
 		if L.GetMetaField(L.Get(1), "__newindex") == glua.LNil {
 			what := "a " + L.Get(1).Type().String() + " value"
-			if name := argumentName(L, 1); name != "" {
+			if name := interior.ArgumentName(L, 1); name != "" {
 				what = name + " (" + what + ")"
 			}
 			return raise(L, "attempt to index %s", what)

@@ -6,6 +6,9 @@ import (
 	"unicode/utf8"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"rlserver/resp/lua/compiler"
+	"rlserver/resp/lua/number"
 )
 
 // cjson, in version 2.1.0.
@@ -21,7 +24,7 @@ func init() {
 		"encode_invalid_numbers": jsonEncodeInvalid, "decode_invalid_numbers": jsonDecodeInvalid,
 	}
 	for name := range jsonFunctions {
-		libraryNames[name] = true
+		compiler.Reserved[name] = true
 	}
 }
 
@@ -131,7 +134,7 @@ func (e *encoder) number(f float64) {
 		}
 	}
 	if e.st.json.precision == 14 {
-		e.out = appendNumber(e.out, f, 14)
+		e.out = number.Append(e.out, f, 14)
 		return
 	}
 	e.out = strconv.AppendFloat(e.out, f, 'g', e.st.json.precision, 64)
@@ -267,7 +270,7 @@ func (d *decoder) token(at int) string {
 	case 0:
 		return "T_END"
 	default:
-		if isDigit(c) || c == '-' {
+		if number.IsDigit(c) || c == '-' {
 			return "T_NUMBER"
 		}
 		rest := d.src[at:]
@@ -305,7 +308,7 @@ func (d *decoder) value() glua.LValue {
 	case hasWord(rest, "null"):
 		d.at += 4
 		return d.st.null
-	case isDigit(c) || c == '-' || c == '+' || c == 'i' || c == 'I' || c == 'n' || c == 'N':
+	case number.IsDigit(c) || c == '-' || c == '+' || c == 'i' || c == 'I' || c == 'n' || c == 'N':
 		return d.number()
 	}
 	d.fail("value", d.at)
@@ -316,7 +319,7 @@ func (d *decoder) number() glua.LValue {
 	end := d.at
 	for end < len(d.src) {
 		c := d.src[end]
-		if !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && c != '.' && c != '-' && c != '+' {
+		if !number.IsDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && c != '.' && c != '-' && c != '+' {
 			break
 		}
 		end++
@@ -326,18 +329,18 @@ func (d *decoder) number() glua.LValue {
 	if digits[0] == '-' {
 		digits = digits[1:]
 	}
-	plain := digits != "" && isDigit(digits[0]) &&
-		(len(digits) == 1 || digits[0] != '0' || !isDigit(digits[1]) && digits[1]|0x20 != 'x')
+	plain := digits != "" && number.IsDigit(digits[0]) &&
+		(len(digits) == 1 || digits[0] != '0' || !number.IsDigit(digits[1]) && digits[1]|0x20 != 'x')
 	if !plain && !d.st.json.decodeInvalid {
 		d.fail("value", d.at)
 	}
 	for end := len(text); end > 0; end-- { // strtod takes the longest number
-		if f, ok := parseNumber(text[:end]); ok {
+		if f, ok := number.Parse(text[:end]); ok {
 			d.at += end
 			return glua.LNumber(f)
 		}
 	}
-	if !isDigit(text[0]) && text[0] != '-' && text[0] != '+' {
+	if !number.IsDigit(text[0]) && text[0] != '-' && text[0] != '+' {
 		d.fail("value", d.at)
 	}
 	raise(d.L, "Expected value but found invalid number at character %d", d.at+1)
@@ -353,64 +356,54 @@ func (d *decoder) enter() {
 	d.spaces()
 }
 
+// ends reports whether an array or an object ends here. If not, the next element follows: after the
+// first, a comma is skipped.
+func (d *decoder) ends(with byte, first bool, want string) bool {
+	d.spaces()
+	if d.at < len(d.src) && d.src[d.at] == with {
+		d.at++
+		d.depth--
+		return true
+	}
+	if !first {
+		d.skip(',', want)
+	}
+	return false
+}
+
+// skip skips a byte that has to be here, and spaces after it.
+func (d *decoder) skip(c byte, want string) {
+	if d.at >= len(d.src) || d.src[d.at] != c {
+		d.fail(want, d.at)
+	}
+	d.at++
+	d.spaces()
+}
+
 func (d *decoder) array() glua.LValue {
 	d.enter()
 	t := d.L.CreateTable(4, 0)
-	if d.at < len(d.src) && d.src[d.at] == ']' {
-		d.at++
-		d.depth--
-		return t
-	}
-	for i := 1; ; i++ {
+	for i := 1; !d.ends(']', i == 1, "comma or array end"); i++ {
 		d.st.watch.reserve(2 * perValue)
 		t.RawSetInt(i, d.value())
-		d.spaces()
-		if d.at < len(d.src) && d.src[d.at] == ']' {
-			d.at++
-			d.depth--
-			return t
-		}
-		if d.at >= len(d.src) || d.src[d.at] != ',' {
-			d.fail("comma or array end", d.at)
-		}
-		d.at++
-		d.spaces()
 	}
+	return t
 }
 
 func (d *decoder) object() glua.LValue {
 	d.enter()
 	t := d.L.CreateTable(0, 4)
-	if d.at < len(d.src) && d.src[d.at] == '}' {
-		d.at++
-		d.depth--
-		return t
-	}
-	for {
+	for first := true; !d.ends('}', first, "comma or object end"); first = false {
 		if d.at >= len(d.src) || d.src[d.at] != '"' {
 			d.fail("object key string", d.at)
 		}
 		key := d.text()
 		d.spaces()
-		if d.at >= len(d.src) || d.src[d.at] != ':' {
-			d.fail("colon", d.at)
-		}
-		d.at++
-		d.spaces()
+		d.skip(':', "colon")
 		d.st.watch.reserve(perEntry)
 		t.RawSetString(key, d.value())
-		d.spaces()
-		if d.at < len(d.src) && d.src[d.at] == '}' {
-			d.at++
-			d.depth--
-			return t
-		}
-		if d.at >= len(d.src) || d.src[d.at] != ',' {
-			d.fail("comma or object end", d.at)
-		}
-		d.at++
-		d.spaces()
 	}
+	return t
 }
 
 // text reads a string.

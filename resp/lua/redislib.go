@@ -6,6 +6,10 @@ import (
 	"strings"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"rlserver/resp/lua/compiler"
+	"rlserver/resp/lua/interior"
+	"rlserver/resp/lua/number"
 )
 
 // redis.* in scripts.
@@ -18,7 +22,7 @@ func init() {
 		"set_repl": redisSetRepl, "acl_check_cmd": redisACLCheck, "breakpoint": redisBreakpoint, "debug": redisDebug,
 	}
 	for name := range redisFunctions {
-		libraryNames[name] = true
+		compiler.Reserved[name] = true
 	}
 }
 
@@ -66,7 +70,7 @@ func (st *State) call(L *glua.LState, raises bool) int {
 		switch {
 		case reply[0] == '-':
 			fault = strings.TrimSuffix(string(reply[1:]), "\r\n")
-		case !wanted(L):
+		case !interior.Wanted(L):
 			return 0
 		default:
 			L.Push(st.value(reply))
@@ -91,7 +95,7 @@ func (st *State) takeWords(L *glua.LState) bool {
 		case glua.LString:
 			a.text = append(a.text, v...)
 		case glua.LNumber:
-			a.text = appendNumber(a.text, float64(v), 17)
+			a.text = number.Append(a.text, float64(v), 17)
 		default:
 			return false
 		}

@@ -2,6 +2,8 @@ package lua
 
 import (
 	glua "github.com/yuin/gopher-lua"
+
+	"rlserver/resp/lua/number"
 )
 
 // Reply is what a script's result is written to.
@@ -55,7 +57,7 @@ func (w *resultWriter) value(v glua.LValue, depth int) (ok bool) {
 	case glua.LString:
 		w.BulkString(w.text(v))
 	case glua.LNumber:
-		w.Integer(toInt64(float64(v)))
+		w.Integer(number.Int64(float64(v)))
 	case glua.LBool:
 		w.boolean(bool(v))
 	case *glua.LTable:
@@ -107,7 +109,7 @@ func (w *resultWriter) table(t *glua.LTable, depth int) (ok bool) {
 	}
 	if f, ok := t.RawGetString("double").(glua.LNumber); ok {
 		var buf [32]byte
-		w.DoubleText(appendNumber(buf[:0], float64(f), 17))
+		w.DoubleText(number.Append(buf[:0], float64(f), 17))
 		return true
 	}
 	if m, ok := t.RawGetString("map").(*glua.LTable); ok {

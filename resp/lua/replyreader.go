@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"rlserver/resp/lua/number"
 )
 
 // replyReader makes values of the reply of a command.
@@ -39,7 +41,7 @@ func sizeOfValues(reply []byte) (size int) {
 	r := replyReader{rest: unsafe.String(unsafe.SliceData(reply), len(reply))}
 	for r.rest != "" {
 		kind := r.rest[0]
-		n := number(r.line())
+		n := integer(r.line())
 		size += 2 * perValue
 		switch kind {
 		case '$', '=':
@@ -72,8 +74,8 @@ func (r *replyReader) line() string {
 	return line
 }
 
-// number returns the integer of a line.
-func number(line string) (n int) {
+// integer returns the integer of a line.
+func integer(line string) (n int) {
 	digits := line
 	if line != "" && line[0] == '-' {
 		digits = line[1:]
@@ -99,7 +101,7 @@ func (r *replyReader) next() glua.LValue {
 	line := r.line()
 	switch kind {
 	case ':':
-		return r.st.scratch.number(float64(number(line)))
+		return r.st.scratch.number(float64(integer(line)))
 	case '+':
 		return r.wrapped("ok", r.text(line))
 	case '-':
@@ -109,12 +111,12 @@ func (r *replyReader) next() glua.LValue {
 	case '#':
 		return glua.LBool(line == "t")
 	case ',':
-		f, _ := parseNumber(line)
+		f, _ := number.Parse(line)
 		return r.wrapped("double", glua.LNumber(f))
 	case '(':
 		return r.wrapped("big_number", r.text(line))
 	}
-	n := number(line)
+	n := integer(line)
 	switch {
 	case n < 0:
 		return glua.LFalse

@@ -8,6 +8,9 @@ import (
 	"sync"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"rlserver/resp/lua/compiler"
+	"rlserver/resp/lua/interior"
 )
 
 // Host is what a script calls.
@@ -125,7 +128,7 @@ func (st *State) Run(r *Run, emit func(*State, glua.LValue) error) (err error) {
 	st.host, st.resp3, st.errorLine = r.Host, false, 0
 	st.watch.reset(r.Limits, r.Among)
 	L := st.L
-	if r.Script.watched {
+	if r.Script.Watched {
 		L.SetContext(&st.watch)
 	}
 	st.json = defaultJSON
@@ -146,12 +149,12 @@ func (st *State) Run(r *Run, emit func(*State, glua.LValue) error) (err error) {
 		emptyList(st.argv)
 		st.scratch.reset(L)
 	}()
-	st.main.Proto = r.Script.proto
+	st.main.Proto = r.Script.Proto
 	L.Push(st.main)
-	for _, i := range r.Script.params {
+	for _, i := range r.Script.Params {
 		L.Push(st.values[i])
 	}
-	if err := L.PCall(len(r.Script.params), 1, st.handler); err != nil {
+	if err := L.PCall(len(r.Script.Params), 1, st.handler); err != nil {
 		return st.scriptError(err)
 	}
 	st.result = L.Get(-1)
@@ -216,8 +219,8 @@ func (st *State) scriptError(err error) error {
 			text = "ERR unknown error"
 		}
 	default:
-		if depthFault.MatchString(st.textOf(v)) { // there was no space to call handleError
-			v = glua.LString(fmt.Sprintf("%s:%d: stack overflow", chunkName, max(line, 1)))
+		if interior.DepthFault.MatchString(st.textOf(v)) { // there was no space to call handleError
+			v = glua.LString(fmt.Sprintf("%s:%d: stack overflow", interior.ChunkName, max(line, 1)))
 		}
 		text = "ERR " + st.textOf(v)
 	}
@@ -229,7 +232,7 @@ func (st *State) scriptError(err error) error {
 
 // lineOf returns the line in the position that an error begins with; 0: it has none.
 func lineOf(text string) (line int) {
-	rest, found := strings.CutPrefix(text, "ERR "+chunkName+":")
+	rest, found := strings.CutPrefix(text, "ERR "+interior.ChunkName+":")
 	if !found {
 		return 0
 	}
@@ -242,8 +245,8 @@ func lineOf(text string) (line int) {
 	return line
 }
 
-// chunkName is the name of scripts in messages.
-const chunkName = "user_script"
+// Script is a compiled script. It is immutable, and shared by all states.
+type Script = compiler.Script
 
 // Compile compiles a script.
-func Compile(source string) (*Script, error) { return compile(source, chunkName) }
+func Compile(source string) (*Script, error) { return compiler.Compile(source, interior.ChunkName) }

@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"rlserver/resp/lua/number"
 )
 
 var stringFunctions = map[string]function{
@@ -217,7 +219,7 @@ func parseVerb(L *glua.LState, format string, i int) (v verb, at int) {
 		raise(L, "invalid format (repeated flags)")
 	}
 	digits := func() (n int) {
-		for k := 0; k < 2 && i < len(format) && isDigit(format[i]); k++ {
+		for k := 0; k < 2 && i < len(format) && number.IsDigit(format[i]); k++ {
 			n = n*10 + int(format[i]-'0')
 			i++
 		}
@@ -228,7 +230,7 @@ func parseVerb(L *glua.LState, format string, i int) (v verb, at int) {
 		i++
 		v.precision = digits()
 	}
-	if i < len(format) && isDigit(format[i]) {
+	if i < len(format) && number.IsDigit(format[i]) {
 		raise(L, "invalid format (width or precision too long)")
 	}
 	if i < len(format) {
@@ -237,17 +239,15 @@ func parseVerb(L *glua.LState, format string, i int) (v verb, at int) {
 	return v, i
 }
 
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
 func (st *State) formatArg(L *glua.LState, out []byte, v verb, arg int) []byte {
 	switch v.kind {
 	case 'c':
-		return v.pad(out, "", string([]byte{byte(toInt64(checkNumber(L, arg)))}), false)
+		return v.pad(out, "", string([]byte{byte(number.Int64(checkNumber(L, arg)))}), false)
 	case 'd', 'i':
-		return v.integer(out, toInt64(checkNumber(L, arg)))
+		return v.integer(out, number.Int64(checkNumber(L, arg)))
 	case 'o', 'u', 'x', 'X':
 		f := checkNumber(L, arg)
-		n := uint64(toInt64(f))
+		n := uint64(number.Int64(f))
 		if f >= -math.MinInt64 {
 			n = uint64(f)
 		}

@@ -6,6 +6,8 @@ import (
 	"math"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"rlserver/resp/lua/number"
 )
 
 // struct packs values into strings, in the formats of C.
@@ -24,11 +26,11 @@ func newLayout(L *glua.LState, format string) *layout { return &layout{L: L, for
 
 // number reads a number in the format.
 func (f *layout) number(otherwise int) int {
-	if f.at >= len(f.format) || !isDigit(f.format[f.at]) {
+	if f.at >= len(f.format) || !number.IsDigit(f.format[f.at]) {
 		return otherwise
 	}
 	n := 0
-	for f.at < len(f.format) && isDigit(f.format[f.at]) {
+	for f.at < len(f.format) && number.IsDigit(f.format[f.at]) {
 		if n > (math.MaxInt32-10)/10 {
 			raise(f.L, "integral size overflow")
 		}
@@ -135,7 +137,7 @@ func structPack(st *State, L *glua.LState) int {
 }
 
 func (f *layout) appendInteger(out []byte, n float64, size int) []byte {
-	v := uint64(toInt64(n))
+	v := uint64(number.Int64(n))
 	if n >= -math.MinInt64 {
 		v = uint64(n)
 	}
@@ -192,7 +194,7 @@ func structUnpack(st *State, L *glua.LState) int {
 				if n == 0 || !ok {
 					return raise(L, "format 'c0' needs a previous size")
 				}
-				size = toInt(float64(length))
+				size = number.Int(float64(length))
 				L.Pop(1)
 				if n--; size < 0 || at > len(data)-size {
 					return argError(L, 2, "data string too short")

@@ -4,6 +4,8 @@ import (
 	"unsafe"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"rlserver/resp/lua/interior"
 )
 
 // scratch has space for the first numbers, strings and tables that the libraries make in a run:
@@ -77,14 +79,13 @@ func (a *scratch) list(n int) *glua.LTable {
 
 func newList(n int) *glua.LTable {
 	t := &glua.LTable{Metatable: glua.LNil}
-	*arrayOf(t) = make([]glua.LValue, 0, n)
+	*interior.ArrayOf(t) = make([]glua.LValue, 0, n)
 	return t
 }
 
 // reset makes it empty, and the space for numbers that the interpreter L has.
 func (a *scratch) reset(L *glua.LState) {
-	numbers := (*[]float64)(unsafe.Add(private[unsafe.Pointer](unsafe.Pointer(L), allocOffset), blockOffset))
-	*numbers = (*numbers)[:0]
+	interior.ReuseNumbers(L)
 	clear(a.strings[:a.usedStrings])
 	for _, t := range a.tables[:a.usedTables] {
 		emptyList(t)
@@ -94,11 +95,11 @@ func (a *scratch) reset(L *glua.LState) {
 
 // emptyList removes all that a script has put into a table; its array is kept if it is small.
 func emptyList(t *glua.LTable) {
-	array := *arrayOf(t)
+	array := *interior.ArrayOf(t)
 	clear(array)
 	*t = glua.LTable{Metatable: glua.LNil}
 	if cap(array) <= maxKeptList {
-		*arrayOf(t) = array[:0]
+		*interior.ArrayOf(t) = array[:0]
 	}
 }
 
@@ -109,17 +110,6 @@ func element(t *glua.LTable, i int) glua.LValue {
 	}
 	return t.RawGetInt(i)
 }
-
-// arrayOf returns the array of a table.
-func arrayOf(t *glua.LTable) *[]glua.LValue {
-	return (*[]glua.LValue)(unsafe.Add(unsafe.Pointer(t), arrayOffset))
-}
-
-var (
-	arrayOffset = fieldOf[glua.LTable]("array").Offset
-	allocOffset = fieldOf[glua.LState]("alloc").Offset
-	blockOffset = must(fieldOf[glua.LState]("alloc").Type.Elem().FieldByName("fptrs")).Offset
-)
 
 // push pushes a string, and pushNumber a number, as results of a function.
 func (st *State) push(L *glua.LState, s string) int {

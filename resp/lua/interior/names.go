@@ -1,4 +1,6 @@
-package lua
+// Package interior reaches what the interpreter keeps to itself: the instruction that runs and the
+// variables it names, registers, and the arrays of tables.
+package interior
 
 import (
 	"fmt"
@@ -9,6 +11,8 @@ import (
 	"unsafe"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"rlserver/resp/lua/compiler"
 )
 
 // Messages of the interpreter in the words of Lua 5.1, which name the variable: `attempt to index
@@ -23,12 +27,15 @@ var (
 	lengthFault  = regexp.MustCompile(`^(.*?: )?__len undefined$`)
 	compareFault = regexp.MustCompile(`^(.*?: )?attempt to compare (\w+) with (\w+)$`)
 	forFault     = regexp.MustCompile(`^(.*?: )?for statement (init|limit|step) must be a number$`)
-	depthFault   = regexp.MustCompile(`^(.*?: )?(stack overflow|registry overflow|lua callstack overflow)(?s:.*)$`)
+	DepthFault   = regexp.MustCompile(`^(.*?: )?(stack overflow|registry overflow|lua callstack overflow)(?s:.*)$`)
 )
 
-// inWords returns a message of the interpreter as Lua words it. L is where it was raised, level the
+// ChunkName is the name of scripts in messages.
+const ChunkName = "user_script"
+
+// InWords returns a message of the interpreter as Lua words it. L is where it was raised, level the
 // frame.
-func inWords(L *glua.LState, level int, text string) string {
+func InWords(L *glua.LState, level int, text string) string {
 	if !strings.Contains(text, "attempt to") && !strings.Contains(text, "cannot perform") &&
 		!strings.Contains(text, "__") && !strings.Contains(text, "for statement") &&
 		!strings.Contains(text, "overflow") {
@@ -64,25 +71,25 @@ func inWords(L *glua.LState, level int, text string) string {
 		word := map[string]string{"init": "initial value", "limit": "limit", "step": "step"}[m[2]]
 		return m[1] + "'for' " + word + " must be a number"
 	}
-	if m := depthFault.FindStringSubmatch(text); m != nil {
+	if m := DepthFault.FindStringSubmatch(text); m != nil {
 		if m[1] == "" {
-			m[1] = where(L)
+			m[1] = Where(L)
 		}
 		return m[1] + "stack overflow"
 	}
 	return text
 }
 
-// where returns the position of the innermost function of Lua, as messages begin with it.
-func where(L *glua.LState) string {
-	if n := lineAt(L); n > 0 {
-		return fmt.Sprintf("%s:%d: ", chunkName, n)
+// Where returns the position of the innermost function of Lua, as messages begin with it.
+func Where(L *glua.LState) string {
+	if n := LineAt(L); n > 0 {
+		return fmt.Sprintf("%s:%d: ", ChunkName, n)
 	}
 	return ""
 }
 
-// lineAt returns the line of the innermost function of Lua; 0: there is none.
-func lineAt(L *glua.LState) int {
+// LineAt returns the line of the innermost function of Lua; 0: there is none.
+func LineAt(L *glua.LState) int {
 	for level := 0; ; level++ {
 		dbg, ok := L.GetStack(level)
 		if !ok {
@@ -242,7 +249,7 @@ func localName(p *glua.FunctionProto, register, pc int) string {
 
 // scoped returns the words for a variable. Globals may be parameters, see given.
 func scoped(kind, name string) string {
-	if slices.Contains(given, name) {
+	if slices.Contains(compiler.Given, name) {
 		kind = "global"
 	}
 	return kind + " '" + name + "'"
@@ -264,8 +271,8 @@ func constant(p *glua.FunctionProto, i int) string {
 	return "?"
 }
 
-// argument returns the name of an argument of the library function that runs.
-func argumentName(L *glua.LState, n int) string {
+// ArgumentName returns the name of an argument of the library function that runs.
+func ArgumentName(L *glua.LState, n int) string {
 	f := frameAt(L, 1)
 	if r := f.called(); r >= 0 {
 		return f.nameOf(r+n, f.pc)
@@ -273,9 +280,9 @@ func argumentName(L *glua.LState, n int) string {
 	return ""
 }
 
-// functionName returns the name by which the library function that runs was called.
-func functionName(L *glua.LState) (name string, method bool) {
-	if !callerIsLua(L) {
+// FunctionName returns the name by which the library function that runs was called.
+func FunctionName(L *glua.LState) (name string, method bool) {
+	if !CallerIsLua(L) {
 		return "?", false
 	}
 	f := frameAt(L, 1)
@@ -295,6 +302,9 @@ var (
 	openOffset     = fieldOf[glua.LState]("uvcache").Offset
 	frameOffset    = fieldOf[glua.LState]("currentFrame").Offset
 	resultsOffset  = must(fieldOf[glua.LState]("currentFrame").Type.Elem().FieldByName("NRet")).Offset
+	arrayOffset    = fieldOf[glua.LTable]("array").Offset
+	allocOffset    = fieldOf[glua.LState]("alloc").Offset
+	blockOffset    = must(fieldOf[glua.LState]("alloc").Type.Elem().FieldByName("fptrs")).Offset
 	nextOffset     = fieldOf[glua.Upvalue]("next").Offset
 	indexOffset    = fieldOf[glua.Upvalue]("index").Offset
 )
@@ -305,20 +315,20 @@ func fieldOf[T any](name string) reflect.StructField {
 
 func must(f reflect.StructField, found bool) reflect.StructField {
 	if !found {
-		panic("lua: the interpreter has changed: a field is missing")
+		panic("interior: the interpreter has changed: a field is missing")
 	}
 	return f
 }
 
 func private[T any](p unsafe.Pointer, offset uintptr) T { return *(*T)(unsafe.Add(p, offset)) }
 
-// stackTop returns the number of registers in use.
-func stackTop(L *glua.LState) int {
+// StackTop returns the number of registers in use.
+func StackTop(L *glua.LState) int {
 	return private[int](private[unsafe.Pointer](unsafe.Pointer(L), registryOffset), topOffset)
 }
 
-// wanted reports whether the caller of the library function that runs uses its results.
-func wanted(L *glua.LState) bool {
+// Wanted reports whether the caller of the library function that runs uses its results.
+func Wanted(L *glua.LState) bool {
 	return private[int](private[unsafe.Pointer](unsafe.Pointer(L), frameOffset), resultsOffset) != 0
 }
 
@@ -331,13 +341,36 @@ func registerValue(L *glua.LState, at int) glua.LValue {
 	return values[at]
 }
 
-// closeUpvalues closes the upvalues of registers from base on, while they have their values. The
+// CloseUpvalues closes the upvalues of registers from base on, while they have their values. The
 // interpreter closes all of them when an error is raised, also those of functions that go on.
-func closeUpvalues(L *glua.LState, base int) {
+func CloseUpvalues(L *glua.LState, base int) {
 	for u := private[*glua.Upvalue](unsafe.Pointer(L), openOffset); u != nil; {
 		if private[int](unsafe.Pointer(u), indexOffset) >= base {
 			u.Close()
 		}
 		u = private[*glua.Upvalue](unsafe.Pointer(u), nextOffset)
 	}
+}
+
+// CallerIsLua reports whether the library function that runs was called by a function of Lua, which
+// has lines, and not by pcall.
+func CallerIsLua(L *glua.LState) bool {
+	dbg, ok := L.GetStack(1)
+	if !ok {
+		return false
+	}
+	fn, err := L.GetInfo("f", dbg, glua.LNil)
+	caller, isFunction := fn.(*glua.LFunction)
+	return err == nil && isFunction && !caller.IsG
+}
+
+// ArrayOf returns the array of a table.
+func ArrayOf(t *glua.LTable) *[]glua.LValue {
+	return (*[]glua.LValue)(unsafe.Add(unsafe.Pointer(t), arrayOffset))
+}
+
+// ReuseNumbers makes the space for numbers empty that the interpreter has.
+func ReuseNumbers(L *glua.LState) {
+	numbers := (*[]float64)(unsafe.Add(private[unsafe.Pointer](unsafe.Pointer(L), allocOffset), blockOffset))
+	*numbers = (*numbers)[:0]
 }

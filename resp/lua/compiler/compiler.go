@@ -1,4 +1,6 @@
-package lua
+// Package compiler compiles scripts for the interpreter, whose language differs from Redis' in some
+// ways that the compiler makes equal.
+package compiler
 
 import (
 	"errors"
@@ -14,25 +16,28 @@ import (
 
 // Script is a compiled script. It is immutable, and shared by all states.
 type Script struct {
-	proto   *glua.FunctionProto
-	params  []int // what main is called with: indexes of given
-	watched bool  // instructions are counted: it has loops or functions, or is long
+	Proto   *glua.FunctionProto
+	Params  []int // what main is called with: indexes of Given
+	Watched bool  // instructions are counted: it has loops or functions, or is long
 }
+
+// Reserved are the names of the functions and constants of libraries, which cannot be set.
+var Reserved = make(map[string]bool)
 
 // The names of helpers that the compiler inserts. No script can write them, or see them.
 const (
-	nameConcat  = " concat"
-	nameSet     = " set"
-	nameGuard   = " guard"
-	nameKey     = " key"
-	nameCharge  = " charge"
-	nameGlobals = " globals"
+	Concat     = " concat"
+	SetElement = " set"
+	Guard      = " guard"
+	Key        = " key"
+	Charge     = " charge"
+	Globals    = " globals"
 )
 
-// given are the values that main functions can take as parameters, which is faster than looking
+// Given are the values that main functions can take as parameters, which is faster than looking
 // globals up.
-var given = []string{
-	"KEYS", "ARGV", nameConcat, nameSet, nameGuard, nameKey, nameCharge, nameGlobals,
+var Given = []string{
+	"KEYS", "ARGV", Concat, SetElement, Guard, Key, Charge, Globals,
 	"redis", "tonumber", "tostring", "math", "string", "table", "unpack", "ipairs", "pairs", "type", "cjson",
 	"struct", "cmsgpack", "bit", "server",
 }
@@ -44,8 +49,8 @@ const maxGlobals = 6
 // unwatchedSize is the longest script in bytes that may run without counted instructions.
 const unwatchedSize = 16 << 10
 
-// compile compiles a script, or a chunk for loadstring.
-func compile(source, name string) (s *Script, err error) {
+// Compile compiles a script, or a chunk for loadstring.
+func Compile(source, name string) (s *Script, err error) {
 	defer func() {
 		if fault := recover(); fault != nil { // the compiler's way to report errors
 			s, err = nil, errors.New(compileFault(name, fault))
@@ -65,9 +70,9 @@ func compile(source, name string) (s *Script, err error) {
 	main := &ast.FunctionExpr{ParList: &ast.ParList{HasVargs: c.varargs}, Stmts: chunk}
 	main.SetLine(1)
 	main.SetLastLine(strings.Count(source, "\n") + 1)
-	s = &Script{watched: c.watched}
+	s = &Script{Watched: c.watched}
 	globals := 0
-	for i, name := range given {
+	for i, name := range Given {
 		if !c.used[name] {
 			continue
 		}
@@ -77,7 +82,7 @@ func compile(source, name string) (s *Script, err error) {
 			}
 			globals++
 		}
-		s.params = append(s.params, i)
+		s.Params = append(s.Params, i)
 		main.ParList.Names = append(main.ParList.Names, name)
 	}
 	ret := &ast.ReturnStmt{Exprs: []ast.Expr{main}}
@@ -86,7 +91,7 @@ func compile(source, name string) (s *Script, err error) {
 	if err != nil {
 		return nil, errors.New(compileFault(name, err))
 	}
-	s.proto = proto.FunctionPrototypes[0]
+	s.Proto = proto.FunctionPrototypes[0]
 	return s, nil
 }
 
@@ -273,7 +278,7 @@ func (c *compiler) assign(st *ast.AssignStmt) ast.Stmt {
 				at.Object, at.Key = c.expr(at.Object), c.expr(at.Key)
 				return st
 			}
-			call := c.helper(st, nameSet, single(c.expr(at.Object)), single(c.expr(at.Key)), single(st.Rhs[0]))
+			call := c.helper(st, SetElement, single(c.expr(at.Object)), single(c.expr(at.Key)), single(st.Rhs[0]))
 			stmt := &ast.FuncCallStmt{Expr: call}
 			stmt.SetLine(st.Line())
 			stmt.SetLastLine(st.LastLine())
@@ -297,7 +302,7 @@ func (c *compiler) target(id *ast.IdentExpr) ast.Expr {
 		return id
 	}
 	key := &ast.StringExpr{Value: id.Value}
-	at := &ast.AttrGetExpr{Object: c.name(id, nameGlobals), Key: key}
+	at := &ast.AttrGetExpr{Object: c.name(id, Globals), Key: key}
 	key.SetLine(id.Line())
 	at.SetLine(id.Line())
 	return at
@@ -312,9 +317,9 @@ func (c *compiler) guarded(at *ast.AttrGetExpr) ast.Expr {
 	simple := pure(at.Key)
 	at.Object, at.Key = c.expr(at.Object), c.expr(at.Key)
 	if simple {
-		at.Object = c.helper(at, nameGuard, single(at.Object), at.Key)
+		at.Object = c.helper(at, Guard, single(at.Object), at.Key)
 	} else {
-		at.Object, at.Key = c.helper(at, nameGuard, single(at.Object)), c.helper(at, nameKey, single(at.Key))
+		at.Object, at.Key = c.helper(at, Guard, single(at.Object)), c.helper(at, Key, single(at.Key))
 	}
 	return at
 }
@@ -335,7 +340,7 @@ func pure(e ast.Expr) bool {
 func harmless(at *ast.AttrGetExpr) bool {
 	switch k := at.Key.(type) {
 	case *ast.StringExpr:
-		return !libraryNames[k.Value]
+		return !Reserved[k.Value]
 	case *ast.NumberExpr:
 		n, err := strconv.Atoi(k.Value)
 		return err == nil && n <= 64
@@ -379,7 +384,7 @@ func (c *compiler) expr(e ast.Expr) ast.Expr {
 	defer func() { c.nesting-- }()
 	switch e := e.(type) {
 	case *ast.IdentExpr:
-		if slices.Contains(given, e.Value) && !c.local(e.Value) {
+		if slices.Contains(Given, e.Value) && !c.local(e.Value) {
 			c.used[e.Value] = true
 		}
 	case *ast.Comma3Expr:
@@ -391,13 +396,13 @@ func (c *compiler) expr(e ast.Expr) ast.Expr {
 			if f.Key != nil {
 				at := &ast.AttrGetExpr{Key: f.Key}
 				if f.Key = c.expr(f.Key); !harmless(at) && !isString(f.Key) {
-					f.Key = c.helper(e, nameKey, single(f.Key))
+					f.Key = c.helper(e, Key, single(f.Key))
 				}
 			}
 			f.Value = c.expr(f.Value)
 		}
 		if c.watched {
-			return c.helper(e, nameCharge, e)
+			return c.helper(e, Charge, e)
 		}
 	case *ast.FuncCallExpr:
 		return c.call(e)
@@ -418,7 +423,7 @@ func (c *compiler) expr(e ast.Expr) ast.Expr {
 	case *ast.FunctionExpr:
 		c.function(e)
 		if c.watched {
-			return c.helper(e, nameCharge, e)
+			return c.helper(e, Charge, e)
 		}
 	}
 	return e
@@ -463,7 +468,7 @@ func (c *compiler) concat(e *ast.StringConcatOpExpr) ast.Expr {
 		rest = next.Rhs
 	}
 	parts = append(parts, single(c.expr(rest)))
-	return c.helper(e, nameConcat, parts...)
+	return c.helper(e, Concat, parts...)
 }
 
 // single makes a call or ... give one value.

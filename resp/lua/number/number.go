@@ -1,4 +1,5 @@
-package lua
+// Package number reads and writes the numbers of scripts, as C does for Redis.
+package number
 
 import (
 	"math"
@@ -6,8 +7,8 @@ import (
 	"strings"
 )
 
-// appendNumber appends a number as C's %.<digits>g does: 14 digits in scripts, 17 to commands.
-func appendNumber(b []byte, f float64, digits int) []byte {
+// Append appends a number as C's %.<digits>g does: 14 digits in scripts, 17 to commands.
+func Append(b []byte, f float64, digits int) []byte {
 	if f == math.Trunc(f) && math.Abs(f) < 1e14 && (f != 0 || !math.Signbit(f)) {
 		return strconv.AppendInt(b, int64(f), 10)
 	}
@@ -25,17 +26,17 @@ func appendNumber(b []byte, f float64, digits int) []byte {
 	return strconv.AppendFloat(b, f, 'g', digits, 64)
 }
 
-// numberText returns a number as tostring does.
-func numberText(f float64) string {
+// Text returns a number as tostring does.
+func Text(f float64) string {
 	var buf [32]byte
-	return string(appendNumber(buf[:0], f, 14))
+	return string(Append(buf[:0], f, 14))
 }
 
 const spaces = " \f\n\r\t\v"
 
-// parseNumber returns the number that a text is, as C's strtod reads it: decimal or hexadecimal,
+// Parse returns the number that a text is, as C's strtod reads it: decimal or hexadecimal,
 // inf or nan, with space around it.
-func parseNumber(text string) (f float64, ok bool) {
+func Parse(text string) (f float64, ok bool) {
 	if f, ok = parseDigits(text); ok {
 		return f, true
 	}
@@ -67,14 +68,14 @@ func parseNumber(text string) (f float64, ok bool) {
 	return f, true
 }
 
-// parseDigits is parseNumber for a few digits, which most numbers are.
+// parseDigits is Parse for a few digits, which most numbers are.
 func parseDigits(text string) (f float64, ok bool) {
 	if text == "" || len(text) > 15 {
 		return 0, false
 	}
 	n := int64(0)
 	for i := range len(text) {
-		if !isDigit(text[i]) {
+		if !IsDigit(text[i]) {
 			return 0, false
 		}
 		n = n*10 + int64(text[i]-'0')
@@ -82,8 +83,8 @@ func parseDigits(text string) (f float64, ok bool) {
 	return float64(n), true
 }
 
-// parseInteger reads an unsigned integer of a base from 2 to 36, as strtoul does.
-func parseInteger(text string, base int) (f float64, ok bool) {
+// ParseInteger reads an unsigned integer of a base from 2 to 36, as strtoul does.
+func ParseInteger(text string, base int) (f float64, ok bool) {
 	text = strings.Trim(text, spaces)
 	negative := false
 	if text != "" && (text[0] == '-' || text[0] == '+') {
@@ -108,13 +109,16 @@ func parseInteger(text string, base int) (f float64, ok bool) {
 	return float64(n), true
 }
 
-// toInt64 converts a number as C does on amd64: what does not fit is the smallest integer.
-func toInt64(f float64) int64 {
+// Int64 converts a number as C does on amd64: what does not fit is the smallest integer.
+func Int64(f float64) int64 {
 	if f >= math.MinInt64 && f < -math.MinInt64 {
 		return int64(f)
 	}
 	return math.MinInt64
 }
 
-// toInt is toInt64 for sizes and positions, which no string reaches.
-func toInt(f float64) int { return int(max(min(toInt64(f), math.MaxInt32), math.MinInt32)) }
+// Int is Int64 for sizes and positions, which no string reaches.
+func Int(f float64) int { return int(max(min(Int64(f), math.MaxInt32), math.MinInt32)) }
+
+// IsDigit reports whether a byte is a decimal digit.
+func IsDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -1,4 +1,4 @@
-package lua
+package compiler
 
 import "github.com/yuin/gopher-lua/ast"
 
@@ -9,18 +9,19 @@ type surveyor struct {
 	nesting int
 }
 
-func (s *surveyor) block(list []ast.Stmt) {
+// walk visits the nodes of a list, until a loop is found.
+func walk[N any](s *surveyor, list []N, visit func(N)) {
 	if s.nesting++; s.nesting > 10*maxNested {
 		s.loops = true
 	}
-	for _, st := range list {
-		if s.loops {
-			break
-		}
-		s.stmt(st)
+	for i := 0; i < len(list) && !s.loops; i++ {
+		visit(list[i])
 	}
 	s.nesting--
 }
+
+func (s *surveyor) block(list []ast.Stmt)  { walk(s, list, s.stmt) }
+func (s *surveyor) exprs(list ...ast.Expr) { walk(s, list, s.expr) }
 
 func (s *surveyor) stmt(st ast.Stmt) {
 	switch st := st.(type) {
@@ -43,19 +44,6 @@ func (s *surveyor) stmt(st ast.Stmt) {
 	default:
 		s.loops = true
 	}
-}
-
-func (s *surveyor) exprs(list ...ast.Expr) {
-	if s.nesting++; s.nesting > 10*maxNested {
-		s.loops = true
-	}
-	for _, e := range list {
-		if s.loops {
-			break
-		}
-		s.expr(e)
-	}
-	s.nesting--
 }
 
 func (s *surveyor) expr(e ast.Expr) {
