@@ -79,6 +79,9 @@ rate() {
 
 median() { sort -n | awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)]}'; }
 
+# processor NAME prints the CPU time that a server has used, in µs.
+processor() { awk -v hz="$(getconf CLK_TCK)" '{sub(/.*\) /, ""); print ($12 + $13) * 1e6 / hz}' "/proc/${pid[$1]}/stat"; }
+
 resident() { awk '/^VmRSS:/ {print $2 * 1024}' "/proc/${pid[$1]}/status"; }
 
 # commands COUNT WORD ... prints COUNT commands for redis-cli --pipe. In the i-th command the word KEY is replaced by "k"
