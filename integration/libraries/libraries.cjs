@@ -119,8 +119,8 @@ const count = async (hit, key) => {
   return admitted
 }
 
-const wait = async hit => {
-  for (let i = 0; i < 600 && await describe(hit, 'wait') === 'error'; i++) await pause(100)
+const wait = async (hit, name) => {
+  for (let i = 0; i < 600 && await describe(hit, `wait ${name}`) === 'error'; i++) await pause(100)
 }
 
 const main = async () => {
@@ -129,7 +129,7 @@ const main = async () => {
   for (const [name, make] of Object.entries(libraries)) {
     for (const addr of onlyHere(name) ? addrs.slice(0, 1) : addrs) {
       const hit = await make(addr)
-      await wait(hit)
+      await wait(hit, name)
       const outcome = { admitted: await count(hit, `node ${name}`), replies: [] }
       for (let i = 0; i < limit + 3; i++) outcome.replies.push(await describe(hit, `node ${name}2`))
       runs.push({ name, hit, outcome })
@@ -137,16 +137,17 @@ const main = async () => {
   }
   console.log('stop')
   await input.next()
-  for (const { name, hit, outcome } of runs) {
-    outcome.stopped = name === 'bottleneck' ? 'waits' : (await describe(hit, 'stopped')).split(',')[0] // it waits for its server
-  }
+  await Promise.all(runs.map(async ({ name, hit, outcome }) => {
+    // bottleneck waits for its server
+    outcome.stopped = name === 'bottleneck' ? 'waits' : (await describe(hit, `stopped ${name}`)).split(',')[0]
+  }))
   console.log('start')
   await input.next()
   let failed = false
   for (const name of Object.keys(libraries)) {
     const outcomes = []
     for (const { hit, outcome } of runs.filter(r => r.name === name)) {
-      await wait(hit)
+      await wait(hit, name)
       outcome.again = await count(hit, `node ${name}3`)
       outcomes.push(outcome)
     }

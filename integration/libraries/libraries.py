@@ -1,4 +1,5 @@
 """Limits with libraries that run on Redis, on two servers: see go/main.go, which does the same."""
+import concurrent.futures
 import datetime
 import logging
 import sys
@@ -6,6 +7,8 @@ import threading
 import time
 
 import redis
+
+import articles
 
 LIMIT, CALLERS, EACH = 20, 20, 10
 
@@ -92,6 +95,25 @@ def throttled(algorithm):
     return make
 
 
+def django_ratelimit(addr):
+    import django
+    from django.conf import settings
+    if not settings.configured:
+        backend = "django.core.cache.backends.redis.RedisCache"
+        settings.configure(CACHES={a: {"BACKEND": backend, "LOCATION": f"redis://{a}"} for a in ["default", *sys.argv[1:]]})
+        django.setup()
+    from django.test import RequestFactory
+    from django_ratelimit.core import get_usage
+
+    def hit(key):
+        settings.RATELIMIT_USE_CACHE = addr
+        # windows of the clock, by seconds: one that ends in years
+        usage = get_usage(RequestFactory().get("/", HTTP_KEY=key), group="calls", key="header:key", rate=f"{LIMIT}/9999d",
+                          increment=True)
+        return not usage["should_limit"], usage["count"]
+    return hit
+
+
 def lock(addr):
     client = connection(addr)
 
@@ -132,9 +154,10 @@ LIBRARIES = [
     ("throttled-py token bucket", LIMIT, throttled("token_bucket")),
     ("throttled-py leaking bucket", LIMIT, throttled("leaking_bucket")),
     ("throttled-py GCRA", LIMIT, throttled("gcra")),
+    ("django-ratelimit", LIMIT, django_ratelimit),
     ("redis-py Lock", 1, lock),
     ("redis-py Lock, released", CALLERS * EACH, released_lock),
-]
+] + articles.programs(connection, LIMIT)
 
 
 def count(hit, key):
@@ -162,9 +185,9 @@ def describe(hit, key):
         return "error"
 
 
-def wait(hit):
+def wait(hit, name):
     for _ in range(600):
-        if describe(hit, "wait") != "error":
+        if describe(hit, "wait " + name) != "error":
             return
         time.sleep(0.1)
 
@@ -181,8 +204,10 @@ def main():
                 describe(hit, key + "2") for _ in range(LIMIT + 3 if name != "redis-py Lock, released" else 1)]}))
     print("stop", flush=True)
     sys.stdin.readline()
-    for _, hit, outcome in runs:
-        outcome["stopped"] = describe(hit, "stopped").split(",")[0]
+    with concurrent.futures.ThreadPoolExecutor(len(runs)) as pool:  # redis-py tries again for seconds
+        calls = [pool.submit(describe, hit, f"stopped {name}") for name, hit, _ in runs]
+    for (_, _, outcome), call in zip(runs, calls):
+        outcome["stopped"] = call.result().split(",")[0]
     print("start", flush=True)
     sys.stdin.readline()
     failed = False
@@ -190,7 +215,7 @@ def main():
         outcomes = []
         for n, hit, outcome in runs:
             if n == name:
-                wait(hit)
+                wait(hit, name)
                 outcome["again"] = count(hit, "py " + name + "3")
                 outcomes.append(outcome)
         ours, theirs = outcomes[0], outcomes[-1]
