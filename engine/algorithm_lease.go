@@ -2,6 +2,7 @@ package engine
 
 import (
 	"rlserver/engine/effect"
+	"rlserver/engine/hits"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 )
@@ -22,25 +23,13 @@ var lease = algorithm{
 		return tx.recordLease(p.limit.Key, p.object, p.limit.Lease, p.limit.ID, expireAt)
 	},
 	admitsFrom: func(tx *Tx, p *part, t, _ int64) int64 {
-		return p.limit.Lease.AdmitsFrom(&tx.log, tx.log.rank(p.limit.ID), t)
+		return p.limit.Lease.AdmitsFrom(&tx.log, tx.log.Rank(p.limit.ID), t)
 	},
 }
 
 func (tx *Tx) decideLease(o object.Object, rule limit.Lease, id []byte, cost int64) limit.Decision {
-	tx.log = logIn(o)
-	return rule.Decide(&tx.log, tx.log.rank(id), tx.now, cost)
-}
-
-// rank returns the rank of the lease with an id, -1 if it is missing.
-func (l *hitLog) rank(id []byte) int {
-	if l.set == nil {
-		return -1
-	}
-	rank, _, ok := l.set.Rank(id)
-	if !ok {
-		return -1
-	}
-	return rank
+	tx.log = hits.In(o)
+	return rule.Decide(&tx.log, tx.log.Rank(id), tx.now, cost)
 }
 
 func (tx *Tx) recordLease(k Key, o object.Object, rule limit.Lease, id []byte, expireAt int64) object.Object {

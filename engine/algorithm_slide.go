@@ -2,10 +2,10 @@ package engine
 
 import (
 	"rlserver/engine/effect"
+	"rlserver/engine/hits"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/rule"
-	"rlserver/zset"
 )
 
 // slide is an exact sliding window over a log of hits, a sorted set. Several limits may share one
@@ -67,9 +67,9 @@ func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.D
 func (tx *Tx) decideSlide(
 	o object.Object, rules []limit.Window, cost int64, id []byte,
 ) (d limit.Decision, repeated bool) {
-	tx.log = logIn(o)
-	if id != nil && tx.log.set != nil {
-		if at, ok := tx.log.admitted(id); ok && at > float64(tx.now-limit.Longest(rules)) {
+	tx.log = hits.In(o)
+	if id != nil && tx.log.Set != nil {
+		if at, ok := tx.log.Admitted(id); ok && at > float64(tx.now-limit.Longest(rules)) {
 			return limit.RepeatedAll(rules, &tx.log, tx.now), true
 		}
 	}
@@ -90,7 +90,7 @@ func (tx *Tx) recordSlide(k Key, o object.Object, id []byte, trim int, cost, exp
 
 // recordHits drops the lapsed hits, adds new ones and sets the deadline, in one effect.
 func (tx *Tx) recordHits(k Key, o object.Object, trim int, n, expireAt int64) object.Object {
-	seq := tx.e.shardOf(k).seq.Next(logIn(o).set, tx.now, uint64(n))
+	seq := tx.e.shardOf(k).seq.Next(hits.In(o).Set, tx.now, uint64(n))
 	hits := effect.Hits{At: tx.now, Seq: seq, N: n}
 	return tx.apply(o, &effect.Effect{Kind: effect.AddHits, Key: k, Lo: trim, Hits: hits, ExpireAt: expireAt})
 }
@@ -112,54 +112,6 @@ func (tx *Tx) recordHitsAs(k Key, o object.Object, id []byte, trim int, n, expir
 		n--
 	}
 	return tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: expireAt})
-}
-
-// hitLog is a sorted set, or a missing one, as the log of sliding windows. It caches the last
-// result of After, which is needed again to drop lapsed hits.
-type hitLog struct {
-	set   *zset.Set
-	asked float64
-	after int
-	known bool
-}
-
-func logIn(o object.Object) hitLog {
-	if z, ok := o.(*object.ZSet); ok {
-		return hitLog{set: &z.Set}
-	}
-	return hitLog{}
-}
-
-// admitted returns when a call with an id was admitted; ok is false if its first hit is not in the
-// log.
-func (l *hitLog) admitted(id []byte) (at float64, ok bool) {
-	if !effect.IsHitName(id) {
-		return l.set.Score(id)
-	}
-	var buf [64]byte
-	return l.set.Score(effect.AppendHitName(buf[:0], id, 1))
-}
-
-func (l *hitLog) Len() int {
-	if l.set == nil {
-		return 0
-	}
-	return l.set.Len()
-}
-
-func (l *hitLog) At(i int) float64 {
-	_, score := l.set.At(i)
-	return score
-}
-
-func (l *hitLog) After(t float64) int {
-	if l.set == nil {
-		return 0
-	}
-	if !l.known || l.asked != t {
-		l.asked, l.after, l.known = t, l.set.FirstAfter(t), true
-	}
-	return l.after
 }
 
 // endSlideWithKey is endWithKey for the windows over tx.log. If the key expires before several of

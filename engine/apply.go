@@ -120,7 +120,7 @@ func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 		for i := range e.shards {
 			dbs := e.shards[i].dbs
 			dbs[f.DB], dbs[f.ToDB] = dbs[f.ToDB], dbs[f.DB]
-			e.shards[i].counts.changed = manyDatabases
+			e.shards[i].counts.NoteAll()
 		}
 	case effect.Policy:
 		e.applyPolicy(f)

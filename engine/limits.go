@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"rlserver/engine/effect"
+	"rlserver/engine/hits"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/rule"
@@ -293,7 +294,7 @@ func (tx *Tx) admitsFrom(p *part, t, cost int64) int64 {
 	if a.admitsFrom == nil {
 		return t
 	}
-	tx.log = logIn(p.object)
+	tx.log = hits.In(p.object)
 	return min(a.admitsFrom(tx, p, t, cost), max(t, goneAt(p.object)))
 }
 

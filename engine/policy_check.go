@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"rlserver/engine/hits"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/policy"
@@ -135,8 +136,8 @@ func (tx *Tx) repeats(limits []Limit, id []byte) bool {
 		if !ok || tx.leased(z) {
 			return false
 		}
-		log := logIn(z)
-		if at, ok := log.admitted(id); !ok || at <= float64(tx.now-l.Slide.Length) {
+		log := hits.In(z)
+		if at, ok := log.Admitted(id); !ok || at <= float64(tx.now-l.Slide.Length) {
 			return false
 		}
 		found = true

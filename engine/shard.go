@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"rlserver/engine/counts"
 	"rlserver/engine/denials"
 	"rlserver/engine/effect"
 	"rlserver/engine/lock"
@@ -43,7 +44,7 @@ type shard struct {
 	watches map[watchedKey][]*watcher // notified of changes to their keys; mostly nil
 
 	stats   counters
-	counts  counts
+	counts  counts.Counts
 	types   [len(object.Types)]atomic.Int64 // keys of each type; as stats
 	changes atomic.Int64                    // changed under the lock, but read without
 
@@ -66,7 +67,7 @@ func (sh *shard) init(e *Engine, index int) {
 	sh.e = e
 	sh.index = index
 	sh.dbs = make([]space, e.databases)
-	sh.counts.init(e.databases)
+	sh.counts.Init(e.databases)
 	sh.dice = e.hasher.Sum([]byte{byte(index), byte(index >> 8)})
 }
 
@@ -95,7 +96,7 @@ func (sh *shard) insert(db int, hash uint64, o object.Object) {
 		s.keys = dict.New(hash)
 	}
 	s.keys.Insert(sh.e.place(hash), o)
-	sh.counts.note(db)
+	sh.counts.Note(db)
 	sh.countType(s, o, 1)
 	if at := o.Head().ExpireAt; at != 0 {
 		s.expires++
@@ -107,7 +108,7 @@ func (sh *shard) insert(db int, hash uint64, o object.Object) {
 func (sh *shard) remove(db int, hash uint64, o object.Object) {
 	s := &sh.dbs[db]
 	s.keys.Remove(sh.e.place(hash), func(x object.Object) bool { return x == o })
-	sh.counts.note(db)
+	sh.counts.Note(db)
 	sh.countType(s, o, -1)
 	if o.Head().ExpireAt != 0 {
 		s.expires--
@@ -122,14 +123,14 @@ func (sh *shard) flush(db int) {
 		sh.types[i].Add(int64(-n))
 	}
 	sh.dbs[db] = space{}
-	sh.counts.note(db)
+	sh.counts.Note(db)
 }
 
 // setDeadline changes when an object that is in the database expires.
 func (sh *shard) setDeadline(db int, hash uint64, o object.Object, at int64) {
 	s, h := &sh.dbs[db], o.Head()
 	if (h.ExpireAt != 0) != (at != 0) {
-		sh.counts.note(db)
+		sh.counts.Note(db)
 	}
 	if h.ExpireAt != 0 {
 		s.expires--
@@ -167,49 +168,16 @@ func (e *Engine) Types() []TypeCount {
 	return list
 }
 
-// counts are how many keys a shard has in each database, for readers that take no lock. A call
-// updates them at its end, so that they never show a part of it; if several shards have changed,
-// readers notice the update and read again.
-type counts struct {
-	keys, expires []atomic.Int64 // by database
-	// index + 1 of the database whose counts are out of date; 0: none; manyDatabases: possibly all
-	changed int
-}
-
-const manyDatabases = -1
-
-func (c *counts) init(databases int) {
-	c.keys, c.expires = make([]atomic.Int64, databases), make([]atomic.Int64, databases)
-}
-
-// note records that the counts of a database have changed.
-func (c *counts) note(db int) {
-	switch c.changed {
-	case 0, db + 1:
-		c.changed = db + 1
-	default:
-		c.changed = manyDatabases
-	}
-}
-
 // recount updates the counts of a shard.
 func (sh *shard) recount() {
-	lo, hi := 0, len(sh.dbs)
-	if sh.counts.changed != manyDatabases {
-		lo, hi = sh.counts.changed-1, sh.counts.changed
-	}
-	for db := lo; db < hi; db++ {
-		sh.counts.keys[db].Store(int64(sh.dbs[db].size()))
-		sh.counts.expires[db].Store(int64(sh.dbs[db].expires))
-	}
-	sh.counts.changed = 0
+	sh.counts.Update(func(db int) (keys, expires int) { return sh.dbs[db].size(), sh.dbs[db].expires })
 }
 
 // recount updates the counts of the shards that a call has changed, at its end.
 func (tx *Tx) recount() {
 	changed := 0
 	for _, sh := range tx.locked {
-		if sh.counts.changed != 0 {
+		if sh.counts.Changed() {
 			changed++
 		}
 	}
@@ -221,7 +189,7 @@ func (tx *Tx) recount() {
 		defer tx.e.recountsEnded.Add(1)
 	}
 	for _, sh := range tx.locked {
-		if sh.counts.changed != 0 {
+		if sh.counts.Changed() {
 			sh.recount()
 		}
 	}
@@ -260,8 +228,8 @@ func (tx *Tx) Count(db int) (keys, expires int) {
 
 func (e *Engine) sum(db int) (keys, expires int) {
 	for i := range e.shards {
-		keys += int(e.shards[i].counts.keys[db].Load())
-		expires += int(e.shards[i].counts.expires[db].Load())
+		k, x := e.shards[i].counts.Of(db)
+		keys, expires = keys+k, expires+x
 	}
 	return keys, expires
 }

@@ -6,6 +6,7 @@ import (
 
 	"rlserver/engine/change"
 	"rlserver/engine/effect"
+	"rlserver/engine/hits"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 )
@@ -36,7 +37,7 @@ type Tx struct {
 	seen Position
 
 	// scratch
-	log    hitLog         // of the sliding windows
+	log    hits.Log       // of the sliding windows
 	parts  []part         // of Decide and All
 	limits []Limit        // of All
 	rules  []limit.Window // of All
@@ -253,7 +254,7 @@ func (tx *Tx) unlock() {
 	if cap(tx.effects) > keptEffects {
 		tx.effects = nil
 	}
-	tx.log = hitLog{}
+	tx.log = hits.Log{}
 	tx.dropParts()
 	if cap(tx.parts) > keptParts {
 		tx.parts, tx.rules = nil, nil

@@ -108,7 +108,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/internal/acl", "rlserver/internal/certs", "rlserver/internal/clock",
 			"rlserver/engine", "rlserver/engine/eviction",
 			"rlserver/internal/storage",
-			"rlserver/resp/clientmem", "rlserver/resp/command", "rlserver/resp/config",
+			"rlserver/resp/clientfilter", "rlserver/resp/clientmem", "rlserver/resp/command", "rlserver/resp/config",
 			"rlserver/resp/glob",
 			"rlserver/internal/grammar", "rlserver/internal/listen", "rlserver/internal/logins",
 			"rlserver/resp/forward",
@@ -128,7 +128,12 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/engine/lock":      {},
 	"rlserver/engine/script":    {ours: []string{"rlserver/engine/effect"}},
 	"rlserver/resp/glob":        {ours: []string{"rlserver/engine"}},
-	"rlserver/resp/clientmem":   {},
+	"rlserver/resp/clientfilter": {
+		ours: []string{
+			"rlserver/engine", "rlserver/internal/acl", "rlserver/internal/grammar", "rlserver/resp/command",
+		},
+	},
+	"rlserver/resp/clientmem": {},
 	"rlserver/resp/ports": {
 		ours: []string{
 			"rlserver/engine", "rlserver/internal/certs", "rlserver/internal/clock", "rlserver/internal/listen",
@@ -344,7 +349,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/engine": {
 		ours: []string{
-			"rlserver/engine/change",
+			"rlserver/engine/change", "rlserver/engine/counts", "rlserver/engine/hits",
 			"rlserver/engine/lock", "rlserver/engine/script",
 			"rlserver/engine/denials", "rlserver/engine/effect", "rlserver/engine/eviction",
 			"rlserver/engine/limit",
@@ -353,6 +358,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/internal/stats",
 		},
 	},
+	"rlserver/engine/counts":     {},
+	"rlserver/engine/hits":       {ours: []string{"rlserver/engine/effect", "rlserver/engine/object", "rlserver/zset"}},
 	"rlserver/engine/background": {ours: []string{"rlserver/engine"}},
 	"rlserver/engine/object": {
 		ours: []string{

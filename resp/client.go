@@ -5,6 +5,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/internal/grammar"
+	"rlserver/resp/clientfilter"
 	"rlserver/resp/command"
 	"rlserver/resp/waitqueue"
 )
@@ -29,12 +30,12 @@ func init() {
 					Summary: "Returns information about the current client connection.", Run: clientInfo},
 				{Name: "kill", Arity: -3, Flags: command.Admin | own, Since: "2.4.0",
 					Syntax: "<ip:port | [ID client-id [client-id ...]] " +
-						"[TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] " + clientFilterSyntax + ">",
+						"[TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] " + clientfilter.Syntax + ">",
 					Complexity: "O(N) where N is the number of client connections",
 					Summary:    "Kill the connection of a client", Run: clientKill},
 				{Name: "list", Arity: -2, Flags: command.Admin | own, Since: "2.4.0", Tips: "nondeterministic_output",
 					Syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]] " +
-						clientFilterSyntax, Complexity: "O(N) where N is the number of client connections",
+						clientfilter.Syntax, Complexity: "O(N) where N is the number of client connections",
 					Summary: "Get the list of client connections", Run: clientList},
 				{Name: "no-evict", Arity: 3, Flags: command.Admin | own, Since: "7.0.0", Complexity: "O(1)",
 					Syntax: "<ON | OFF>", Summary: "Set client eviction mode for the current connection",
@@ -71,12 +72,8 @@ func init() {
 }
 
 const (
-	errNoSuchClient  = engine.Error("ERR No such client")
-	errClientIDList  = engine.Error("ERR Invalid client ID")
-	errClientIDRange = engine.Error("ERR client-id should be greater than 0")
-	errMaxAge        = engine.Error("ERR maxage is not an integer or out of range")
-	errMaxAgeRange   = engine.Error("ERR maxage should be greater than 0")
-	errNotTracking   = engine.Error("ERR CLIENT CACHING can be called only when the client is in tracking mode with " +
+	errNoSuchClient = engine.Error("ERR No such client")
+	errNotTracking  = engine.Error("ERR CLIENT CACHING can be called only when the client is in tracking mode with " +
 		"OPTIN or OPTOUT mode enabled")
 	errNotOptOut     = engine.Error("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
 	errNoCaching     = engine.Error("ERR this server does not track keys: replies must not be cached by the client")
@@ -205,7 +202,7 @@ func clientUnblock(c *command.Call) error {
 	}
 
 	unblocked := false
-	for _, s := range sessionOf(c).server.findClients(clientFilter{ids: []int64{id}}) {
+	for _, s := range sessionOf(c).server.findClients(clientfilter.Filter{IDs: []int64{id}}) {
 		w := s.waiter.Load()
 		unblocked = w != nil && w.Unblock(how) || w == nil && s.unblockElsewhere(how, sessionOf(c))
 	}
@@ -252,7 +249,7 @@ func clientTracking(c *command.Call) error {
 // parseRedirection parses the id of a client that exists.
 func parseRedirection(a *command.Args, s *Server) {
 	id := a.Integer()
-	if a.Err == nil && len(s.findClients(clientFilter{ids: []int64{id}})) == 0 {
+	if a.Err == nil && len(s.findClients(clientfilter.Filter{IDs: []int64{id}})) == 0 {
 		a.Fail(errNoRedirect)
 	}
 }

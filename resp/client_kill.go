@@ -1,20 +1,26 @@
 package resp
 
-import "rlserver/resp/command"
+import (
+	"slices"
+
+	"rlserver/internal/acl"
+	"rlserver/resp/clientfilter"
+	"rlserver/resp/command"
+)
 
 // clientKill handles CLIENT KILL ip:port, and CLIENT KILL with options, all of which must match.
 func clientKill(c *command.Call) error {
 	if c.Args.Left() == 1 {
-		wanted := clientFilter{addr: string(c.Args.Next())}
+		wanted := clientfilter.Filter{Address: string(c.Args.Next())}
 		if kill(c, wanted) == 0 {
 			return errNoSuchClient
 		}
 		c.Reply.OK()
 		return nil
 	}
-	wanted := parseClientFilter(c, errClientIDRange, 1)
-	if wanted.skipMe != no {
-		wanted.skip = c.Client
+	wanted := clientfilter.Parse(c, clientfilter.ErrIDRange, 1)
+	if wanted.SkipMe != clientfilter.No {
+		wanted.Skip = c.Client
 	}
 	if err := c.Args.End(); err != nil {
 		return err
@@ -28,7 +34,7 @@ func clientKill(c *command.Call) error {
 
 // kill closes the connections of the clients that match and returns their number. The caller's own
 // connection closes after its reply.
-func kill(c *command.Call, wanted clientFilter) (killed int) {
+func kill(c *command.Call, wanted clientfilter.Filter) (killed int) {
 	for _, s := range sessionOf(c).server.findClients(wanted) {
 		killed++
 		s.close(sessionOf(c))
@@ -47,3 +53,27 @@ func (s *session) close(by *session) {
 		s.guard.Conn.Close() // ends its Read and its Write
 	}
 }
+
+// findClients returns the clients that a filter selects, oldest first.
+func (s *Server) findClients(f clientfilter.Filter) (found []*session) {
+	s.mu.Lock()
+	for _, ss := range s.sessions {
+		if !ss.profile.killed.Load() && !ss.isForNode() && f.Matches(filtered{ss}) {
+			found = append(found, ss)
+		}
+	}
+	s.mu.Unlock()
+	slices.SortFunc(found, func(a, b *session) int { return int(a.Client - b.Client) })
+	return found
+}
+
+// filtered is a session as a filter sees it.
+type filtered struct{ *session }
+
+// These implement clientfilter.Client.
+
+func (f filtered) ID() int64             { return f.Client }
+func (f filtered) Account() *acl.Account { return f.profile.account.Load() }
+func (f filtered) Age() int64            { return (f.server.elapsed() - f.created) / 1000 }
+func (f filtered) LocalAddress() string  { return f.localAddress() }
+func (f filtered) Subscribed() bool      { return f.guard.Subscribed() }

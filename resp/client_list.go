@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"rlserver/resp/clientfilter"
 	"rlserver/resp/clientmem"
 	"rlserver/resp/command"
 )
@@ -21,9 +22,9 @@ func clientInfo(c *command.Call) error {
 
 // clientList handles CLIENT LIST. A client is listed if all options match.
 func clientList(c *command.Call) error {
-	wanted := parseClientFilter(c, errClientIDList, math.MinInt64)
-	if wanted.skipMe == yes {
-		wanted.skip = c.Client
+	wanted := clientfilter.Parse(c, clientfilter.ErrIDList, math.MinInt64)
+	if wanted.SkipMe == clientfilter.Yes {
+		wanted.Skip = c.Client
 	}
 	if err := c.Args.End(); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"rlserver/engine"
 	"rlserver/internal/acl"
 	"rlserver/internal/logins"
+	"rlserver/resp/clientfilter"
 	"rlserver/resp/command"
 	"rlserver/resp/executor"
 )
@@ -138,7 +139,7 @@ func (s *Server) usersChanged(c *command.Call) {
 		by = sessionOf(c)
 	}
 	s.applyTimeouts() // a login may have become necessary or unnecessary
-	for _, ss := range s.findClients(clientFilter{}) {
+	for _, ss := range s.findClients(clientfilter.Filter{}) {
 		switch {
 		case ss.profile.changesUsers.Load(): // it closes after its reply
 		case ss.profile.account.Load().Deleted() || ss.profile.monitors.Load() && !ss.mayMonitor() ||
