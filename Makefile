@@ -50,7 +50,7 @@ clients: ## redis-cli and redis-py over TLS; redis-py, ioredis, Lettuce, go-redi
 		$(GO) test -count=1 -timeout 20m -run '^TestTLS|^TestClusterClients$$' ./integration
 
 .PHONY: libraries
-libraries: ## libraries of Go, Python, Node and Java that limit on Redis: exactly their limit, the same replies as on a real redis-server
+libraries: ## libraries of Go, Python, Node, Java, PHP, Ruby and Rust that limit on Redis: exactly their limit, the same replies as on a real redis-server
 	integration/libraries/install .cache/libraries
 	LIBRARIES_LIVE=1 LIBRARIES_DIR=$(CURDIR)/.cache/libraries \
 		$(GO) test -count=1 -timeout 30m -parallel 2 -run '^TestLibraries$$' -v ./integration

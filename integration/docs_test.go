@@ -69,15 +69,17 @@ func TestReadmeSession(t *testing.T) {
 	assert.GreaterOrEqual(t, commands, 4)
 }
 
-// TestReadmeCommands sends all commands of the README, and those of docs/MIGRATE.md, in order: no
-// key is used with two types of limiter.
+// TestReadmeCommands sends all commands of the README, and those of docs/MIGRATE.md and its tables,
+// in order: no key is used with two types of limiter.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
 	rdb := startServer(t).connect(t)
-	for text, least := range map[string]int{readmeText(t): 12, documentText(t, migrate): 7} {
-		commands := regexp.MustCompile(`(?m)^    (?:127\.0\.0\.1:6379> )?(RL\..+)$`).FindAllStringSubmatch(text, -1)
+	for text, least := range map[string]int{readmeText(t): 12, documentText(t, migrate): 40} {
+		inLines, inTables := `^    (?:127\.0\.0\.1:6379> )?(RL\..+)$`, "`(RL\\.[A-Z]+ [^ `]+ \\d[^`]*)`"
+		commands := regexp.MustCompile("(?m)"+inLines+"|"+inTables).FindAllStringSubmatch(text, -1)
 		for _, match := range commands {
-			require.NoError(t, rdb.Do(t.Context(), words(match[1])...).Err(), match[1])
+			command := match[1] + match[2] // of a session, or of a table
+			require.NoError(t, rdb.Do(t.Context(), words(command)...).Err(), command)
 		}
 		assert.GreaterOrEqual(t, len(commands), least)
 		require.NoError(t, rdb.FlushAll(t.Context()).Err())

@@ -27,13 +27,16 @@ func TestLibraries(t *testing.T) {
 		"Go":     {dir + "/libraries"},
 		"Python": {dir + "/python/bin/python", folder + "/libraries.py"},
 		"Node":   {"node", folder + "/libraries.cjs"},
+		"PHP":    {"php", folder + "/libraries.php"},
+		"Ruby":   {"ruby", folder + "/libraries.rb"},
+		"Rust":   {dir + "/rust/debug/libraries"},
 		"Java":   {"java", "-XX:TieredStopAtLevel=1", "-cp", dir + "/jars/*", folder + "/java/Libraries.java"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ours, redis := startServer(t), startRedis(t)
 			cmd := exec.Command(command[0], append(command[1:], ours.addr, redis.addr)...)
-			cmd.Env = append(os.Environ(), "NODE_PATH="+dir+"/node_modules")
+			cmd.Env = append(os.Environ(), "NODE_PATH="+dir+"/node_modules", "PYTHONDONTWRITEBYTECODE=1")
 			input, err := cmd.StdinPipe()
 			require.NoError(t, err)
 			p := start(t, cmd)
