@@ -152,7 +152,11 @@ func selectDatabase(c *command.Call) error {
 		return err
 	}
 
-	sessionOf(c).selectDatabase(int(index))
+	if c.InScript { // it is the database of the script, until its end
+		c.DB = int(index)
+	} else {
+		sessionOf(c).selectDatabase(int(index))
+	}
 
 	c.Reply.OK()
 	return nil

@@ -300,3 +300,27 @@ func TestScriptShow(t *testing.T) {
 	assert.Contains(t, c.do("SCRIPT HELP"), "SHOW sha1")
 	assert.Contains(t, c.do("SCRIPT SHOW"), "-ERR wrong number of arguments for 'script|show' command")
 }
+
+// An error of a call counts once, whether the script fails with it, returns it or ignores it.
+func TestErrorsOfScriptsCountOnce(t *testing.T) {
+	for source, failed := range map[string]int{
+		"return redis.call('INCR', KEYS[1])":              1,
+		"return redis.pcall('INCR', KEYS[1])":             1,
+		"redis.pcall('INCR', KEYS[1]) return 1":           0,
+		"return redis.error_reply('OTHER of the script')": 1,
+	} {
+		ts := startServer(t, config.Defaults{})
+		c := ts.dial()
+		require.Equal(t, "+OK", c.do("SET k x"))
+		c.eval(source, "1", "k")
+		assert.Equal(t, "1", c.field("total_error_replies"), source)
+		stats := c.do("INFO commandstats")
+		at := strings.Index(stats, "cmdstat_eval:")
+		require.Positive(t, at)
+		line, _, _ := strings.Cut(stats[at:], " ")
+		assert.Contains(t, line, fmt.Sprint("failed_calls=", failed), source)
+		for code, n := range ts.Stats.Errors.Snapshot() {
+			assert.EqualValues(t, 1, n, "%s: %v", source, code)
+		}
+	}
+}

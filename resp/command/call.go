@@ -54,6 +54,7 @@ type Call struct {
 	CountsOnce bool // set by a handler whose declaration cannot tell, see Command.CountsOnce
 
 	Executing bool    // within EXEC, under the locks of all queued calls
+	InScript  bool    // by redis.call
 	Attempt   Attempt // of a call that may wait
 	Request   Request // set by a handler that returns ErrWait
 	Postponed []postponed
@@ -114,6 +115,11 @@ func (c *Call) EvictForString(name []byte, length int64) {
 // Refuse replies with an error. One that is not an engine.Error is logged, and the client gets an
 // internal error.
 func (c *Call) Refuse(err error) {
+	if counted, ok := err.(CountedError); ok {
+		c.Env.Stats.Failed(c.Command.Index, int(c.Client))
+		c.Reply.Error(string(counted))
+		return
+	}
 	var reply engine.Error
 	if !errors.As(err, &reply) {
 		c.Env.Log.Error("a command failed", "command", c.Command.FullName(), "client", c.Client, "error", err)
@@ -122,6 +128,12 @@ func (c *Call) Refuse(err error) {
 	c.Env.Stats.Failed(c.Command.Index, int(c.Client))
 	c.ReplyError(string(reply))
 }
+
+// CountedError is the error of a call that was counted already: a script fails with the error of
+// one of its calls.
+type CountedError engine.Error
+
+func (e CountedError) Error() string { return string(e) }
 
 // ReplyError replies with an error, and counts it.
 func (c *Call) ReplyError(text string) {

@@ -41,6 +41,12 @@ func (st *State) errorTable(text string) *glua.LTable {
 	return t
 }
 
+// countedField is the field of the error of a command that has been counted when it failed, as in
+// Redis.
+const countedField = "ignore_error_stats_update"
+
+func wasCounted(t *glua.LTable) bool { return t.RawGetString(countedField) == glua.LTrue }
+
 // raiseReply raises an error that is a table, as the functions of redis do.
 func (st *State) raiseReply(L *glua.LState, text string) int {
 	L.Error(st.errorTable(text), 1)
@@ -58,7 +64,7 @@ func redisPcall(st *State, L *glua.LState) int { return st.call(L, false) }
 // call runs a command. Errors are raised, or returned as a table.
 func (st *State) call(L *glua.LState, raises bool) int {
 	st.watch.step(8)
-	fault := ""
+	fault, counted := "", false
 	switch {
 	case L.GetTop() == 0:
 		fault = errNoWords
@@ -69,7 +75,7 @@ func (st *State) call(L *glua.LState, raises bool) int {
 		reply := st.host.Do(st.args.words, st.resp3)
 		switch {
 		case reply[0] == '-':
-			fault = strings.TrimSuffix(string(reply[1:]), "\r\n")
+			fault, counted = strings.TrimSuffix(string(reply[1:]), "\r\n"), true
 		case !interior.Wanted(L):
 			return 0
 		default:
@@ -78,6 +84,9 @@ func (st *State) call(L *glua.LState, raises bool) int {
 		}
 	}
 	t := st.errorTable(fault)
+	if counted {
+		t.RawSetString(countedField, glua.LTrue)
+	}
 	if raises {
 		L.Error(t, 0)
 	}
@@ -115,8 +124,11 @@ func redisErrorReply(st *State, L *glua.LState) int {
 		L.Push(st.errorTable("ERR wrong number or type of arguments"))
 		return 1
 	}
-	text := string(L.Get(1).(glua.LString))
-	L.Push(st.errorTable(strings.TrimPrefix(text, "-")))
+	text := strings.TrimPrefix(string(L.Get(1).(glua.LString)), "-")
+	if !strings.Contains(text, " ") { // it is no code with a message
+		text = "ERR " + text
+	}
+	L.Push(st.errorTable(text))
 	return 1
 }
 

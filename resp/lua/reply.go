@@ -100,6 +100,7 @@ func (w *resultWriter) boolean(yes bool) {
 
 func (w *resultWriter) table(t *glua.LTable, depth int) (ok bool) {
 	if text, ok := t.RawGetString("err").(glua.LString); ok {
+		w.st.Counted = wasCounted(t)
 		w.fail(w.text(text))
 		return true
 	}

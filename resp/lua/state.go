@@ -47,14 +47,16 @@ type State struct {
 	resp3     bool
 	killWords string
 	errorLine int // of the latest error that has no position in its text
-	result    glua.LValue
-	args      arena
-	scratch   scratch
-	join      []byte // where strings are built that fit in it, by functions that call no others
-	json      jsonSettings
-	random    random
-	next      *glua.LFunction // of ipairs
-	main      *glua.LFunction // runs each script
+	// Counted reports, while Write passes on an error, whether it was counted before.
+	Counted bool
+	result  glua.LValue
+	args    arena
+	scratch scratch
+	join    []byte // where strings are built that fit in it, by functions that call no others
+	json    jsonSettings
+	random  random
+	next    *glua.LFunction // of ipairs
+	main    *glua.LFunction // runs each script
 }
 
 // arena holds the words of a call.
@@ -103,8 +105,9 @@ type Run struct {
 
 // Error is the error of a script.
 type Error struct {
-	Text string // the reply, its code first
-	Line int    // where it was raised
+	Text    string // the reply, its code first
+	Line    int    // where it was raised
+	Counted bool   // it is that of a command, and was counted when that failed
 }
 
 func (e *Error) Error() string { return e.Text }
@@ -210,9 +213,10 @@ func (st *State) scriptError(err error) error {
 		line := st.errorLine
 		return &Error{Text: "ERR " + st.watch.dead, Line: max(line, 1)}
 	}
-	text, line := "", st.errorLine
+	text, line, counted := "", st.errorLine, false
 	switch v := e.Object.(type) {
 	case *glua.LTable:
+		counted = wasCounted(v)
 		if s, ok := v.RawGetString("err").(glua.LString); ok {
 			text = string(s)
 		} else {
@@ -227,7 +231,7 @@ func (st *State) scriptError(err error) error {
 	if n := lineOf(text); n > 0 {
 		line = n
 	}
-	return &Error{Text: text, Line: max(line, 1)}
+	return &Error{Text: text, Line: max(line, 1), Counted: counted}
 }
 
 // lineOf returns the line in the position that an error begins with; 0: it has none.

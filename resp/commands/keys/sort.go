@@ -145,7 +145,7 @@ func (q *sorting) source(c *command.Call, k engine.Key) (
 		return n, l.Range, err
 	case object.TypeSet:
 		s, err := c.Tx.Members(k)
-		if q.unsorted && q.store != nil { // as in Redis, what is stored does not depend on chance
+		if q.unsorted && (q.store != nil || c.InScript) { // as in Redis: chance decides nothing
 			q.unsorted, q.alpha, q.by = false, true, nil
 		}
 		return s.Len(), s.Range, err

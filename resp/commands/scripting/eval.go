@@ -100,7 +100,7 @@ func (p *program) run(c *command.Call, e *lua.Entry, keys, args [][]byte, readon
 	x := c.Env.Executor.(*executor.Executor)
 	p.caller, p.entry, p.readonly, p.wrote, p.held = c, e, readonly, false, false
 	p.Env, p.Tx, p.DB, p.Account, p.Conn, p.Client = c.Env, c.Tx, c.DB, c.Account, c.Conn, c.Client
-	p.NoTouch, p.Random, p.Executing = c.NoTouch, c.Random, true
+	p.NoTouch, p.Random, p.Executing, p.InScript = c.NoTouch, c.Random, true, true
 	p.Hasher.Engine = c.Env.Engine
 	p.Init(x, p)
 	p.state = lua.Take()
@@ -121,9 +121,14 @@ func (p *program) run(c *command.Call, e *lua.Entry, keys, args [][]byte, readon
 		Limits: lua.Limits{Memory: p.most, Time: limit},
 	}, p.reply)
 	p.Meter.Flush()
+	c.Errors, p.Errors = c.Errors+p.Errors, 0
 	if failed, ok := err.(*lua.Error); ok {
 		c.Reply.B = c.Reply.B[:mark]
-		return engine.Error(fmt.Sprintf("%s script: %s, on @user_script:%d.", failed.Text, e.SHA, failed.Line))
+		text := fmt.Sprintf("%s script: %s, on @user_script:%d.", failed.Text, e.SHA, failed.Line)
+		if failed.Counted {
+			return command.CountedError(text)
+		}
+		return engine.Error(text)
 	}
 	return err
 }
@@ -132,9 +137,20 @@ func (p *program) run(c *command.Call, e *lua.Entry, keys, args [][]byte, readon
 func (p *program) reply(st *lua.State, v glua.LValue) error {
 	c := p.caller
 	mark := len(c.Reply.B)
-	if !st.Write(&c.Reply, v, func(text string) { c.ReplyError(strings.TrimPrefix(text, "-")) }) {
+	failed := false
+	if !st.Write(&c.Reply, v, func(text string) {
+		failed = true
+		if text = strings.TrimPrefix(text, "-"); st.Counted {
+			c.Reply.Error(text)
+		} else {
+			c.ReplyError(text)
+		}
+	}) {
 		c.Reply.B = c.Reply.B[:mark]
 		return engine.Error(lua.ErrTooDeep)
+	}
+	if failed {
+		c.Env.Stats.Failed(c.Command.Index, int(c.Client))
 	}
 	return nil
 }
