@@ -51,7 +51,7 @@ func (b *burst) send(conns []net.Conn, kind clustertest.Kind) {
 		b.work.Go(func() {
 			defer conn.Close()
 			k := b.keys[i]
-			if kind != clustertest.Read || k.flavour != token { // a bucket cannot be read
+			if kind != clustertest.Read || k.readable() {
 				k.hold()
 				b.clients.callOn(k, kind, 100+i, func() caller { return plain{conn} })
 			}

@@ -118,8 +118,8 @@ func (c *clients) call(id int, to func() caller) bool {
 
 // callOn makes a call on a key that was picked.
 func (c *clients) callOn(k *key, kind clustertest.Kind, id int, to func() caller) bool {
-	if kind == clustertest.Read && k.flavour == token {
-		kind = clustertest.Hit // a bucket cannot be read
+	if kind == clustertest.Read && !k.readable() {
+		kind = clustertest.Hit
 	}
 	call := clustertest.Call{Kind: kind, Limit: k.limit}
 	args := k.args(call)
@@ -130,6 +130,10 @@ func (c *clients) callOn(k *key, kind clustertest.Kind, id int, to func() caller
 		answer = c.named(args, to)
 	} else {
 		reply, err := to().Do(context.Background(), args...).Result()
+		if text := scripts[k.flavour]; text != "" && err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") {
+			args[0], args[1] = "EVAL", text
+			reply, err = to().Do(context.Background(), args...).Result()
+		}
 		answer, made = read(call, reply, err)
 	}
 	c.book.done(k, id, begun, call, answer, made)
@@ -156,11 +160,30 @@ func (k *key) args(call clustertest.Call) []any {
 		return []any{"ZCARD", k.name}
 	case call.Kind == clustertest.Refund:
 		return []any{"RL.REFUND", k.name, 1}
+	case scripts[k.flavour] != "":
+		return []any{"EVALSHA", redis.NewScript(scripts[k.flavour]).Hash(), 1, k.name, k.limit}
 	case k.flavour == token:
 		return []any{"RL.TOKEN", k.name, k.limit, 1, "10000h"}
 	default:
 		return []any{"RL.SLIDE", k.name, k.limit, "1h"}
 	}
+}
+
+// scripts are limiters as people write them, with replies like those of RL.SLIDE.
+var scripts = [flavours]string{
+	window: `local n, limit = tonumber(redis.call('GET', KEYS[1]) or '0'), tonumber(ARGV[1])
+if n >= limit then return {0, limit, 0} end
+n = redis.call('INCR', KEYS[1])
+if n == 1 then redis.call('PEXPIRE', KEYS[1], 36000000000) end
+return {1, limit, limit - n}`,
+	logged: `local now, limit = redis.call('TIME'), tonumber(ARGV[1])
+local us = now[1] * 1000000 + now[2]
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', us - 3600000000)
+local n = redis.call('ZCARD', KEYS[1])
+if n >= limit then return {0, limit, 0} end
+redis.call('ZADD', KEYS[1], us, us .. ':' .. n)
+redis.call('PEXPIRE', KEYS[1], 3600000)
+return {1, limit, limit - n - 1}`,
 }
 
 // nothingDone are the beginnings of errors that say that the call was not executed.

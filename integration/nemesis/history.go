@@ -27,6 +27,8 @@ const (
 	refunds                // RL.SLIDE and RL.REFUND, read by ZCARD
 	token                  // RL.TOKEN
 	named                  // RL.SLIDE with an ID, repeated until the outcome is known
+	window                 // a script with INCR
+	logged                 // a script with a sorted set, read by ZCARD
 	flavours
 )
 
@@ -44,6 +46,9 @@ type key struct {
 	holders  int   // calls and bursts that are not done with it
 	retired  bool
 }
+
+// readable reports whether a key can be read.
+func (k *key) readable() bool { return k.flavour != token && k.flavour != window }
 
 const (
 	activeKeys  = 24
