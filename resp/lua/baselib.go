@@ -549,6 +549,9 @@ func baseToNumber(st *State, L *glua.LState) int {
 	base := optInt(L, 2, 10)
 	if base == 10 {
 		v := checkAny(L, 1)
+		if s, ok := v.(glua.LString); ok {
+			st.watch.step(len(s) / 64)
+		}
 		if n, ok := v.(glua.LNumber); ok {
 			L.Push(n)
 		} else if f, ok := asNumber(v); ok {

@@ -47,6 +47,7 @@ func TestWhatIsBeingBuiltCounts(t *testing.T) {
 		"local function f(s) return s:gsub('$', function() return f(('x'):rep(3000000)) end) end return f('x')",
 		"local t = {('x'):rep(1000000)} for i = 1, 6 do t[i] = t[1] end return table.concat(t, t[1])",
 		"local s = ('\\0'):rep(2000000) return string.format('%q', s)",
+		"local s = ('x'):rep(4000000) return redis.call('x', s, s, s)",
 		"local s = ('\\1'):rep(2000000) return cjson.encode(s)",
 		"return struct.pack('c0c0c0', ('x'):rep(3000000), ('y'):rep(3000000), ('z'):rep(3000000))",
 		"local a = {} for i = 1, 100 do a[i] = i end " +

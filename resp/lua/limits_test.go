@@ -1,6 +1,8 @@
 package lua
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +61,8 @@ func TestEndlessScriptsEnd(t *testing.T) {
 		"for w in (function() return 1 end) do end",
 		"local t = setmetatable({}, {__lt=function() while true do end end}) return t < t",
 		"table.sort({1,2,3}, function() while true do end end)",
+		"local s = ('x'):rep(1000000) while true do s:lower() end",
+		"local s = ('1'):rep(1000000) while true do tonumber(s) end",
 	} {
 		assert.Equal(t, "ERR "+KillWords, run(t, source), source)
 	}
@@ -96,6 +100,26 @@ func TestScriptsThatTakeMuchMemoryEnd(t *testing.T) {
 		got := run(t, source)
 		assert.True(t, got == "ERR "+errMemory || got == "ERR "+KillWords, "%s: %.200s", source, got)
 	}
+}
+
+// The interpreter's compiler compares each constant of a function with all others.
+func TestManyConstantsAreAnError(t *testing.T) {
+	list := func(format string) string {
+		var b strings.Builder
+		for i := range 11_000 {
+			fmt.Fprintf(&b, format, i)
+		}
+		return b.String()
+	}
+	for _, source := range []string{
+		"return {" + list("'s%d',") + "}", "return {" + list("%d.5,") + "}", "return {" + list("k%d=1,") + "}",
+		"local t = {} " + list("t.k%d = 1 "), "return {" + list("a%d,") + "}", "local t = {} " + list("t:m%d() "),
+		"local f, fault = loadstring('return {" + list("%d,") + "}') return fault",
+	} {
+		assert.Contains(t, run(t, source), "a function has more than 10000 constants", source[:20])
+	}
+	_, err := Compile("return {" + list("%d,")[:48890] + "}")
+	assert.NoError(t, err, "10,000 constants")
 }
 
 func TestDeepRecursionIsAnError(t *testing.T) {

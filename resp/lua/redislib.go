@@ -102,7 +102,7 @@ func (st *State) takeWords(L *glua.LState) bool {
 	for i := 1; i <= n; i++ { // first all bytes, which may move
 		switch v := L.Get(i).(type) {
 		case glua.LString:
-			a.text = append(a.text, v...)
+			a.text = st.watch.join(a.text, string(v))
 		case glua.LNumber:
 			a.text = number.Append(a.text, float64(v), 17)
 		default:

@@ -108,6 +108,7 @@ func stringLen(st *State, L *glua.LState) int {
 func mapped(st *State, L *glua.LState, op func(b []byte)) int {
 	s := checkString(st, L, 1)
 	st.watch.charge(len(s))
+	st.watch.step(len(s) / 64)
 	b := []byte(s)
 	op(b)
 	return st.push(L, unsafe.String(unsafe.SliceData(b), len(b)))

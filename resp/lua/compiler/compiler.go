@@ -147,6 +147,8 @@ type compiler struct {
 	varargs bool // main uses ...
 	depth   int  // of functions
 	nesting int
+
+	constants map[any]bool // of the function
 }
 
 // survey decides whether a script has to be watched before anything is rewritten.
@@ -301,6 +303,7 @@ func (c *compiler) target(id *ast.IdentExpr) ast.Expr {
 	if c.local(id.Value) {
 		return id
 	}
+	c.constant(id, id.Value)
 	key := &ast.StringExpr{Value: id.Value}
 	at := &ast.AttrGetExpr{Object: c.name(id, Globals), Key: key}
 	key.SetLine(id.Line())
@@ -383,7 +386,12 @@ func (c *compiler) expr(e ast.Expr) ast.Expr {
 	c.enter(e)
 	defer func() { c.nesting-- }()
 	switch e := e.(type) {
+	case *ast.StringExpr:
+		c.constant(e, e.Value)
+	case *ast.NumberExpr:
+		c.constant(e, number(e.Value))
 	case *ast.IdentExpr:
+		c.constant(e, e.Value)
 		if slices.Contains(Given, e.Value) && !c.local(e.Value) {
 			c.used[e.Value] = true
 		}
@@ -429,6 +437,25 @@ func (c *compiler) expr(e ast.Expr) ast.Expr {
 	return e
 }
 
+// maxConstants is how many different constants a function has at most: the interpreter's compiler
+// compares each with all others.
+const maxConstants = 10_000
+
+type number string
+
+func (c *compiler) constant(at ast.PositionHolder, value any) {
+	if c.constants[value] {
+		return
+	}
+	if len(c.constants) == maxConstants {
+		panic(&glua.CompileError{Line: at.Line(), Message: "a function has more than 10000 constants"})
+	}
+	if c.constants == nil {
+		c.constants = make(map[any]bool)
+	}
+	c.constants[value] = true
+}
+
 func isString(e ast.Expr) bool {
 	_, ok := e.(*ast.StringExpr)
 	return ok
@@ -436,9 +463,12 @@ func isString(e ast.Expr) bool {
 
 // function rewrites the body of a function that is not main.
 func (c *compiler) function(fn *ast.FunctionExpr, extra ...string) {
+	outer := c.constants
+	c.constants = nil
 	c.depth++
 	c.within(fn.Stmts, append(extra, fn.ParList.Names...)...)
 	c.depth--
+	c.constants = outer
 }
 
 func (c *compiler) call(e *ast.FuncCallExpr) ast.Expr {
@@ -446,6 +476,7 @@ func (c *compiler) call(e *ast.FuncCallExpr) ast.Expr {
 		e.Func = c.expr(e.Func)
 	} else {
 		e.Receiver = c.expr(e.Receiver)
+		c.constant(e, e.Method)
 	}
 	c.exprs(e.Args)
 	return e
