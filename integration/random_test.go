@@ -64,13 +64,22 @@ var unordered = []string{"SMEMBERS", "SINTER", "SUNION", "SDIFF", "SPOP", "SRAND
 
 // send returns each call with its reply, as text.
 func (b *batches) send(calls []string) (lines []string) {
-	var request strings.Builder
+	var list [][]string
 	for _, call := range calls {
-		request.WriteString(frame(strings.Split(call, " ")...))
+		list = append(list, strings.Split(call, " "))
+	}
+	return b.sendWords(list)
+}
+
+func (b *batches) sendWords(calls [][]string) (lines []string) {
+	var request strings.Builder
+	for _, words := range calls {
+		request.WriteString(frame(words...))
 	}
 	_, err := io.WriteString(b.out, request.String())
 	require.NoError(b.t, err)
-	for _, call := range calls {
+	for _, words := range calls {
+		call := strings.Join(words, " ")
 		r, err := readReply(b.in)
 		require.NoError(b.t, err, call)
 		reply := r.lines("")

@@ -124,8 +124,9 @@ func redisErrorReply(st *State, L *glua.LState) int {
 		L.Push(st.errorTable("ERR wrong number or type of arguments"))
 		return 1
 	}
-	text := strings.TrimPrefix(string(L.Get(1).(glua.LString)), "-")
-	if !strings.Contains(text, " ") { // it is no code with a message
+	text, _, _ := strings.Cut(string(L.Get(1).(glua.LString)), "\x00")
+	text = strings.TrimRight(strings.TrimPrefix(text, "-"), "\r\n")
+	if strings.IndexByte(text, ' ') < 0 { // it has no code
 		text = "ERR " + text
 	}
 	L.Push(st.errorTable(text))

@@ -228,6 +228,7 @@ func (st *State) scriptError(err error) error {
 		}
 		text = "ERR " + st.textOf(v)
 	}
+	text, _, _ = strings.Cut(text, "\x00")
 	if n := lineOf(text); n > 0 {
 		line = n
 	}

@@ -9,6 +9,7 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
+	"rlserver/resp/lua/interior"
 	"rlserver/resp/lua/number"
 )
 
@@ -39,11 +40,11 @@ func (st *State) openStrings() {
 			x, ok := asNumber(a)
 			y, fine := asNumber(b)
 			if !ok || !fine {
-				bad := a
+				bad, side := a, 0
 				if ok {
-					bad = b
+					bad, side = b, 1
 				}
-				return raise(L, "attempt to perform arithmetic on a %s value", bad.Type())
+				return raise(L, "attempt to perform arithmetic on %s", interior.Operand(L, side, bad.Type().String()))
 			}
 			return st.pushNumber(L, op(x, y))
 		}))
@@ -189,6 +190,9 @@ func stringFormat(st *State, L *glua.LState) int {
 	return st.push(L, st.watch.text(out))
 }
 
+// maxText is the length from which %s appends a text as it is.
+const maxText = 100
+
 // maxFormatted is how long a number is in any format, at most: 1e308 with 99 decimals.
 const maxFormatted = 512
 
@@ -260,6 +264,9 @@ func (st *State) formatArg(L *glua.LState, out []byte, v verb, arg int) []byte {
 		return quoted(st.watch.room(out, 4*len(s)+2), s)
 	case 's':
 		s := checkString(st, L, arg)
+		if v.precision >= 0 || len(s) < maxText { // as C: up to the first NUL
+			s, _, _ = strings.Cut(s, "\x00")
+		}
 		if v.precision >= 0 && v.precision < len(s) {
 			s = s[:v.precision]
 		}

@@ -273,8 +273,11 @@ func (c *compiler) define(st *ast.FuncDefStmt) ast.Stmt {
 // assign rewrites an assignment. One to a computed key becomes a call that counts what the table
 // grows by.
 func (c *compiler) assign(st *ast.AssignStmt) ast.Stmt {
+	if len(st.Lhs) > 1 {
+		return c.assignMany(st)
+	}
 	c.exprs(st.Rhs)
-	if len(st.Lhs) == 1 && len(st.Rhs) == 1 {
+	if len(st.Rhs) == 1 {
 		if at, ok := st.Lhs[0].(*ast.AttrGetExpr); ok {
 			if harmless(at) {
 				at.Object, at.Key = c.expr(at.Object), c.expr(at.Key)
@@ -287,15 +290,48 @@ func (c *compiler) assign(st *ast.AssignStmt) ast.Stmt {
 			return stmt
 		}
 	}
-	for i, lhs := range st.Lhs {
-		switch lhs := lhs.(type) {
-		case *ast.IdentExpr:
-			st.Lhs[i] = c.target(lhs)
-		case *ast.AttrGetExpr:
-			st.Lhs[i] = c.guarded(lhs)
-		}
+	if at, ok := st.Lhs[0].(*ast.IdentExpr); ok {
+		st.Lhs[0] = c.target(at)
+	} else {
+		st.Lhs[0] = c.guarded(st.Lhs[0].(*ast.AttrGetExpr))
 	}
 	return st
+}
+
+// assignMany rewrites an assignment to several variables: the interpreter assigns to local ones
+// before it has evaluated all values. As in Lua the tables and keys of targets are evaluated first,
+// then the values, and the last target is assigned first.
+func (c *compiler) assignMany(st *ast.AssignStmt) ast.Stmt {
+	at := func(n ast.PositionHolder) { n.SetLine(st.Line()); n.SetLastLine(st.LastLine()) }
+	hidden := func(list *ast.LocalAssignStmt, kind string) ast.Expr {
+		id := &ast.IdentExpr{Value: fmt.Sprint(" ", kind, len(list.Names))}
+		at(id)
+		list.Names = append(list.Names, id.Value)
+		return id
+	}
+	targets, values := &ast.LocalAssignStmt{}, &ast.LocalAssignStmt{Exprs: st.Rhs}
+	at(targets)
+	at(values)
+	var assigns []ast.Stmt
+	for _, lhs := range st.Lhs {
+		if field, ok := lhs.(*ast.AttrGetExpr); ok {
+			targets.Exprs = append(targets.Exprs, single(field.Object))
+			field.Object = hidden(targets, "target")
+			if !isString(field.Key) {
+				targets.Exprs = append(targets.Exprs, single(field.Key))
+				field.Key = hidden(targets, "target")
+			}
+		}
+		one := &ast.AssignStmt{Lhs: []ast.Expr{lhs}, Rhs: []ast.Expr{hidden(values, "value")}}
+		at(one)
+		assigns = append([]ast.Stmt{one}, assigns...)
+	}
+	block := &ast.DoBlockStmt{Stmts: append([]ast.Stmt{values}, assigns...)}
+	if len(targets.Names) > 0 {
+		block.Stmts = append([]ast.Stmt{targets}, block.Stmts...)
+	}
+	at(block)
+	return c.stmt(block)
 }
 
 // target returns what an assignment to a name is to: to a global it is an error, as it is in Redis.

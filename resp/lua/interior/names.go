@@ -200,7 +200,7 @@ func (f frame) nameOf(register, pc int) string {
 		return ""
 	}
 	p := f.fn.Proto
-	if name := localName(p, register, pc); name != "" && name[0] != '(' {
+	if name := localName(p, register, pc); name != "" && name[0] != '(' && name[0] != ' ' {
 		return scoped("local", name)
 	}
 	for at := pc - 1; at >= 0; at-- {
@@ -278,6 +278,13 @@ func ArgumentName(L *glua.LState, n int) string {
 		return f.nameOf(r+n, f.pc)
 	}
 	return ""
+}
+
+// Operand returns the words for the left (0) or the right (1) operand of the instruction that has
+// called the metamethod that runs, with its name if it has one.
+func Operand(L *glua.LState, side int, kind string) string {
+	f := frameAt(L, 1)
+	return f.describe(f.operand(side), kind)
 }
 
 // FunctionName returns the name by which the library function that runs was called.
