@@ -161,12 +161,16 @@ func admit(p *group.Partition, key int) (bool, error) {
 	return d.Allowed, p.Wait(pos)
 }
 
+// someCalls is how many calls show that calls are served: on average ten of each client, on keys of
+// each group.
+const someCalls = 40
+
 // goesOn waits until calls have been served.
 func (l *load) goesOn() {
 	l.f.t.Helper()
 	before := l.total.Load()
 	l.f.eventually("calls are served", func() error {
-		if now := l.total.Load(); now < before+200 {
+		if now := l.total.Load(); now < before+someCalls {
 			return fmt.Errorf("%d calls", now-before)
 		}
 		return nil
