@@ -92,6 +92,7 @@ func Compile(source, name string) (s *Script, err error) {
 		return nil, errors.New(compileFault(name, err))
 	}
 	s.Proto = proto.FunctionPrototypes[0]
+	trim(s.Proto)
 	return s, nil
 }
 
