@@ -18,6 +18,8 @@ const (
 	errKeysNegative = engine.Error("ERR Number of keys can't be negative")
 	errKeysMany     = engine.Error("ERR Number of keys can't be greater than number of args")
 	errNoClusterRun = engine.Error("ERR Can not run script on cluster, 'no-cluster' flag is set.")
+
+	errWritesInReadonly = engine.Error("ERR Can not execute a script with write flag using *_ro command.")
 )
 
 // lookup finds the script of a call by its text or its name.
@@ -67,10 +69,11 @@ func run(c *command.Call, script lookup) error {
 	}
 	readonly := e.Flags&lua.NoWrites != 0 || c.Command.Flags&command.Readonly != 0
 	switch {
+	case c.Command.Flags&command.Readonly != 0 && e.Flags&lua.Declared != 0 && e.Flags&lua.NoWrites == 0:
+		return errWritesInReadonly
 	case e.Flags&lua.NoCluster != 0 && c.Env.Mode == "cluster":
 		return errNoClusterRun
-	case e.Flags&lua.Declared != 0 && e.Flags&(lua.AllowOOM|lua.NoWrites) == 0 && c.Env.Engine.Crowded() &&
-		c.Command.Flags&command.Readonly == 0:
+	case e.Flags&lua.Declared != 0 && e.Flags&(lua.AllowOOM|lua.NoWrites) == 0 && c.Env.Engine.Crowded():
 		return engine.ErrOutOfMemory
 	}
 	words := c.Args.List

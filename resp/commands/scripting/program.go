@@ -88,8 +88,6 @@ func (p *program) admit(call *command.Prepared) error {
 	switch {
 	case c.Flags&(command.NoScript|command.OwnLocks|command.Immediate) != 0:
 		return errNotAllowed
-	case p.readonly && c.Flags&command.Write != 0:
-		return errReadonlyRun
 	case c.Flags&command.Write != 0 && p.full():
 		return engine.Error("ERR " + fullWords)
 	}
@@ -102,6 +100,9 @@ func (p *program) admit(call *command.Prepared) error {
 			return errNoKey
 		}
 		return errNoChannel
+	}
+	if p.readonly && c.Flags&(command.Write|command.MayChange) != 0 {
+		return errReadonlyRun
 	}
 	if c.Flags&command.DenyOOM != 0 && !p.wrote && p.entry.Flags&lua.AllowOOM == 0 && p.Env.Engine.Crowded() {
 		return engine.ErrOutOfMemory
