@@ -87,8 +87,10 @@ public class Libraries {
         return redissons.computeIfAbsent(addr + name, k -> {
             var config = new Config();
             config.setCodec(StringCodec.INSTANCE).setNettyThreads(4).setThreads(4);
-            // the default is four attempts, seconds apart: calls to a stopped server end later
-            config.useSingleServer().setAddress("redis://" + addr).setRetryAttempts(1).setConnectionMinimumIdleSize(4);
+            // the default is four attempts, seconds apart: calls to a stopped server end later; a call that is slow is not
+            // to be sent twice
+            config.useSingleServer().setAddress("redis://" + addr).setRetryAttempts(1).setTimeout(60_000)
+                    .setConnectionMinimumIdleSize(4);
             return Redisson.create(config);
         });
     }
