@@ -324,3 +324,28 @@ func TestErrorsOfScriptsCountOnce(t *testing.T) {
 		}
 	}
 }
+
+// A call that waits for a key ends with its timeout, and with its client, while a script holds the
+// key for long.
+func TestWaitingCallsEndDuringScripts(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c, other, popping, waiting, gone := ts.dial(), ts.dial(), ts.dial(), ts.dial(), ts.dial()
+	require.Equal(t, "+OK", other.do("CONFIG SET lua-time-limit 1"))
+	for _, w := range []*testClient{popping, gone} {
+		w.Write([]byte("BLPOP {k} 0.3\r\n"))
+	}
+	waiting.Write([]byte("BLPOP {k} 100\r\n"))
+	require.Eventually(t, func() bool { return ts.queues.Waiting.Load() == 3 }, 10*time.Second, time.Millisecond)
+	c.Write([]byte(frame(script, "while true do end", "1", "{k}")))
+	require.Eventually(t, func() bool { return strings.HasPrefix(other.do("GET {k}"), "-BUSY ") },
+		10*time.Second, time.Millisecond)
+	gone.Close()
+	ts.advance(5000)
+	assert.Equal(t, "*-1", strings.TrimSpace(popping.read()))
+	require.Eventually(t, func() bool { return ts.queues.Waiting.Load() == 1 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, "+OK", other.do("SCRIPT KILL"))
+	assert.Contains(t, c.read(), "SCRIPT KILL")
+	assert.Equal(t, ":1", other.do("LPUSH {k} x"))
+	assert.Equal(t, "*2 $3 {k} $1 x", strings.TrimSpace(waiting.read()))
+	require.Eventually(t, func() bool { return ts.queues.Len() == 0 }, 10*time.Second, time.Millisecond)
+}

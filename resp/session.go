@@ -244,6 +244,21 @@ func (s *session) enqueue(p command.Prepared) *waitqueue.Waiter {
 	return s.at.queues.Enqueue(&s.Call, p, s.guard.Wake, &s.waiter)
 }
 
+// pauseBehindScripts sleeps while a call waits. It ends the waiting if a script holds the key for
+// long, and the timeout has ended meanwhile: the timer waits for the key.
+func (s *session) pauseBehindScripts(w *waitqueue.Waiter) error {
+	switch left := w.UntilLate(); {
+	case left == command.Never:
+		return s.guard.Pause()
+	case left > 0:
+		return s.guard.PauseFor(left)
+	case s.Env.Engine.Held():
+		w.Unblock(waitqueue.TimedOut)
+		return nil
+	}
+	return s.guard.PauseFor(time.Second)
+}
+
 // await sends the replies of earlier calls, and waits until the call has its reply or the client
 // has disconnected. No lock is held.
 func (s *session) await(w *waitqueue.Waiter) {
@@ -256,7 +271,7 @@ func (s *session) await(w *waitqueue.Waiter) {
 	s.failIfEnded()
 	gone := s.closing // the journal has failed
 	for !gone && w.Waits() {
-		gone = s.guard.Pause() != nil
+		gone = s.pauseBehindScripts(w) != nil
 	}
 	w.Dequeue(s.Tx)
 	s.waiter.Store(nil)

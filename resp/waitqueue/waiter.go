@@ -181,16 +181,22 @@ func (w *Waiter) end() Outcome {
 }
 
 // leaveStep leaves the queues of one step, under the locks of their keys. In the last step it
-// writes the reply, if the call has none.
+// writes the reply, if the call has none. While a script holds a key for long, the reply does not
+// wait for it, and the queues are left when the script ends.
 func (w *Waiter) leaveStep(tx *engine.Tx, i int) {
 	keys := make([]engine.Key, len(w.steps[i]))
 	for j := range keys { // the rest of an entry changes under the locks
 		keys[j] = w.steps[i][j].queue.key
 	}
-	tx.Begin(w.owner.clock.Now(), w.call.DB, keys, true)
-	defer w.endStep(tx)
-	how := w.lastAttempt()
-	w.leave(tx, i, nil)
+	how, held := command.LastAttempt, false
+	if tx.BeginUnlessHeld(w.owner.clock.Now(), w.call.DB, keys, false, true) {
+		defer w.endStep(tx)
+		how = w.lastAttempt()
+		w.leave(tx, i, nil)
+	} else {
+		held = true
+		go w.leaveLater(keys, i)
+	}
 	if i < w.joined-1 {
 		return
 	}
@@ -198,13 +204,38 @@ func (w *Waiter) leaveStep(tx *engine.Tx, i int) {
 	defer w.mu.Unlock()
 	switch w.outcome {
 	case TimedOut:
-		w.run(tx, how)
+		if held && w.popper == nil {
+			w.call.Command = w.prepared.Command
+			w.call.Refuse(command.ErrBusy)
+		} else {
+			w.run(tx, how)
+		}
 	case Cancelled:
 		w.call.ReplyError(string(errUnblocked))
 	case refused:
 		w.call.ReplyError(string(w.refusal))
 	}
 }
+
+// leaveLater leaves the queues of one step when no script holds their keys any more.
+func (w *Waiter) leaveLater(keys []engine.Key, step int) {
+	tx := w.owner.engine.NewTx()
+	tx.Begin(w.owner.clock.Now(), w.call.DB, keys, true)
+	w.leave(tx, step, nil)
+	tx.End()
+}
+
+// UntilLate returns how long the call may still wait until its timeout should have ended it; Never:
+// it has none.
+func (w *Waiter) UntilLate() time.Duration {
+	if w.deadline >= command.Never-late {
+		return command.Never
+	}
+	return w.deadline + late - w.owner.clock.Elapsed()
+}
+
+// late is how long after its timeout a call should have ended, unless a script holds its key.
+const late = time.Second
 
 // Answer returns the reply of a call that no longer waits, the number of errors in it, and the
 // journal position before which it must not be sent. The reply belongs to the caller. Call it after
