@@ -512,10 +512,21 @@ func (c *compiler) call(e *ast.FuncCallExpr) ast.Expr {
 	if e.Func != nil {
 		e.Func = c.expr(e.Func)
 	} else {
-		e.Receiver = c.expr(e.Receiver)
+		e.Receiver = c.chosen(e.Receiver)
 		c.constant(e, e.Method)
 	}
 	c.exprs(e.Args)
+	return e
+}
+
+// chosen rewrites the object of a method that is called. The interpreter takes the wrong value of
+// `(a == b and c or d):m()` where it wants several results, as in `for … in`: such a value becomes
+// one that a helper returns.
+func (c *compiler) chosen(e ast.Expr) ast.Expr {
+	_, logical := e.(*ast.LogicalOpExpr)
+	if e = c.expr(e); logical {
+		return c.helper(e, Key, single(e))
+	}
 	return e
 }
 

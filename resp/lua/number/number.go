@@ -40,6 +40,7 @@ func Parse(text string) (f float64, ok bool) {
 	if f, ok = parseDigits(text); ok {
 		return f, true
 	}
+	text, _, _ = strings.Cut(text, "\x00") // where C's texts end
 	text = strings.Trim(text, spaces)
 	if text == "" || strings.IndexByte(text, '_') >= 0 {
 		return 0, false
@@ -85,6 +86,7 @@ func parseDigits(text string) (f float64, ok bool) {
 
 // ParseInteger reads an unsigned integer of a base from 2 to 36, as strtoul does.
 func ParseInteger(text string, base int) (f float64, ok bool) {
+	text, _, _ = strings.Cut(text, "\x00")
 	text = strings.Trim(text, spaces)
 	negative := false
 	if text != "" && (text[0] == '-' || text[0] == '+') {
