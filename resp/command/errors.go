@@ -20,5 +20,8 @@ const (
 	ErrBelowLongMin = engine.Error(
 		"ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
 	)
+	// ErrNoShardInExec refuses SSUBSCRIBE within EXEC.
+	ErrNoShardInExec = engine.Error("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
+
 	errOutOfRange = engine.Error("ERR value is out of range")
 )

@@ -86,6 +86,9 @@ func inspection(flags command.Flags) *command.Command {
 // subscribe handles SUBSCRIBE, PSUBSCRIBE and SSUBSCRIBE.
 func subscribe(c *command.Call, kind pubsub.Kind) error {
 	list, m := c.Args.Rest(), c.Conn.Messages()
+	if kind == pubsub.Shards && c.Executing {
+		return command.ErrNoShardInExec
+	}
 	if err := m.Subscribe(kind, list, &c.Reply); err != nil {
 		return err
 	}
