@@ -58,7 +58,8 @@ func (tx *Tx) Name(name func([]change.Change) []change.Change) {
 		return
 	}
 	tx.told = append(tx.told[:tx.named], name(tx.told[tx.named:])...)
-	if tx.named = len(tx.told); tx.named >= manyTold {
+	// without a Listener, who hears needs the position
+	if tx.named = len(tx.told); tx.named >= manyTold && tx.Listener != nil {
 		tx.tell(0)
 	}
 }

@@ -114,7 +114,12 @@ func (s *session) MakeRoom(p command.Prepared) error {
 // keys.
 func (s *session) evictKeys(evict func(tx *engine.Tx, now int64) (enough bool)) (enough bool) {
 	before, list := s.at, s.server.partitions()
-	defer func() { s.use(before) }()
+	cmd, words := s.Command, s.Words
+	s.Command, s.Words = nil, nil // the events of evictions are no call's
+	defer func() {
+		s.use(before)
+		s.Command, s.Words = cmd, words
+	}()
 	first := s.Random.IntN(len(list))
 	for i := range list {
 		p := list[(first+i)%len(list)]

@@ -156,8 +156,12 @@ func (s *session) See(seen engine.Position) {
 // Replies that may not be sent are replaced by errors.
 func (s *session) awaitDurable() {
 	passed := s.away.calls.Pending() > 0
-	if failed := s.awaitPartitions(passed); failed || passed {
+	failed := s.awaitPartitions(passed)
+	if failed || passed {
 		s.replaceReplies(failed)
+	}
+	if failed {
+		s.messages.DropEvents()
 	}
 	if passed {
 		s.away.calls.Done()

@@ -15,7 +15,7 @@ func Name(command string, words [][]byte, list []change.Change) (named []change.
 	if command != "" {
 		n.rule = ruleOf(command, words)
 		if command == "bitop" {
-			n.target = string(words[2])
+			n.target = string(word(words, 2))
 		}
 	}
 	if n.rule.how&reversed != 0 {

@@ -132,10 +132,10 @@ func ruleOf(command string, words [][]byte) rule {
 	r := rules[command]
 	switch command {
 	case "set":
-		r.how &^= unless(words[3:], expires, "EX", "PX", "EXAT", "PXAT")
-		r.how |= (late | lateNew | reads) &^ unless(words[3:], late|lateNew|reads, "GET")
+		r.how &^= unless(from(words, 3), expires, "EX", "PX", "EXAT", "PXAT")
+		r.how |= (late | lateNew | reads) &^ unless(from(words, 3), late|lateNew|reads, "GET")
 	case "increx":
-		r.how &^= unless(words[2:], expires, "EX", "PX", "EXAT", "PXAT")
+		r.how &^= unless(from(words, 2), expires, "EX", "PX", "EXAT", "PXAT")
 	case "zadd":
 		for i := 2; i < len(words) && isOneOf(words[i], "NX", "XX", "GT", "LT", "CH", "INCR"); i++ {
 			if grammar.EqualFold(words[i], "INCR") {
@@ -143,8 +143,8 @@ func ruleOf(command string, words [][]byte) rule {
 			}
 		}
 	case "lmove", "blmove":
-		r = rule{class: change.List, name: end(words[4], "lpush", "rpush"), take: end(words[3], "lpop", "rpop"),
-			how: lateTake}
+		r = rule{class: change.List, name: end(word(words, 4), "lpush", "rpush"),
+			take: end(word(words, 3), "lpop", "rpop"), how: lateTake}
 	case "lmpop", "zmpop":
 		r = popped(command, words, 1)
 	case "blmpop", "bzmpop":
@@ -155,8 +155,8 @@ func ruleOf(command string, words [][]byte) rule {
 
 // popped returns the rule of LMPOP and commands like it, whose number of keys is at an index.
 func popped(command string, words [][]byte, at int) rule {
-	keys, _ := grammar.ParseInt(words[at])
-	where := words[at+1+int(keys)]
+	keys, _ := grammar.ParseInt(word(words, at))
+	where := word(words, at+1+int(keys))
 	if strings.HasSuffix(command, "lmpop") {
 		return rule{class: change.List, name: end(where, "lpop", "rpop"), how: late}
 	}
@@ -165,6 +165,16 @@ func popped(command string, words [][]byte, at int) rule {
 	}
 	return rule{class: change.ZSet, name: "zpopmin", how: late}
 }
+
+// word returns a word of a call, nil if there are fewer: to name an event never panics.
+func word(words [][]byte, at int) []byte {
+	if at < 0 || at >= len(words) {
+		return nil
+	}
+	return words[at]
+}
+
+func from(words [][]byte, at int) [][]byte { return words[min(at, len(words)):] }
 
 func end(word []byte, left, right string) string {
 	if grammar.EqualFold(word, "RIGHT") {

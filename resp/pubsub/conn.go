@@ -180,6 +180,8 @@ func (m *Conn) Publish(channel, payload []byte) (receivers int) {
 // message of its call, and those that follow, after the reply, not before.
 func (m *Conn) Event(channel, payload []byte, late bool) {
 	c := m.Client
+	m.event = true
+	defer func() { m.event = false }()
 	if c == nil || !late && len(c.Late) == 0 {
 		m.hub.Publish(&m.Outbox, c, channel, payload)
 		return

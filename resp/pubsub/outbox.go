@@ -1,6 +1,8 @@
 package pubsub
 
 import (
+	"slices"
+
 	"rlserver/resp/pubsub/relay"
 	"rlserver/resp/wire"
 )
@@ -10,6 +12,8 @@ import (
 type Outbox struct {
 	runs []run
 	size int // bytes of the messages
+
+	event bool // what is added is an event of a change
 
 	frames   []byte    // the messages for other nodes of a cluster
 	messages int       // their number
@@ -23,6 +27,7 @@ type run struct {
 	resp2   []byte // made when it is needed; empty before
 	starts  []int  // of the messages in resp3
 	self    *Client
+	event   bool // events of changes
 	kept    bool // a client still needs the bytes
 }
 
@@ -45,8 +50,8 @@ func (o *Outbox) add(self *Client, t *topic, channel, payload []byte) int {
 		self = nil
 	}
 	last := len(o.runs) - 1
-	if last < 0 || !o.runs[last].fits(targets, self) {
-		o.runs = append(o.runs, run{targets: targets, resp3: o.spare[0], resp2: o.spare[1], self: self})
+	if last < 0 || o.runs[last].event != o.event || !o.runs[last].fits(targets, self) {
+		o.runs = append(o.runs, run{targets: targets, resp3: o.spare[0], resp2: o.spare[1], self: self, event: o.event})
 		o.spare = [2][]byte{}
 		last++
 	}
@@ -95,6 +100,16 @@ func (r *run) bytes(resp3 bool) []byte {
 		}
 	}
 	return r.resp2
+}
+
+// DropEvents removes the events: the changes may be lost.
+func (o *Outbox) DropEvents() {
+	o.runs = slices.DeleteFunc(o.runs, func(r run) bool {
+		if r.event {
+			o.size -= len(r.resp3)
+		}
+		return r.event
+	})
 }
 
 // recycle keeps the memory of messages that were delivered, if no client needs it.

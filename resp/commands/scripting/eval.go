@@ -182,22 +182,27 @@ func (p *program) MustEnd() (why string) {
 	default:
 	}
 	switch {
-	case !p.wrote:
-		if p.Env.Scripts.Stopping() {
-			return "the server stops"
-		}
+	case !p.wrote && p.Env.Scripts.Stopping():
+		return "the server stops"
 	case p.full():
 		return fullWords
 	}
 	return ""
 }
 
-// full reports whether the script has changed as much as it may. The journal gets all its changes
-// when it ends, with those of the transaction that it is in: until then they take memory.
-func (p *program) full() bool { return p.Tx.Pending() > p.most }
+// full reports whether the script has changed or published as much as it may. The journal gets all
+// its changes when it ends, and subscribers its messages, with those of the transaction that it is
+// in: until then they take memory.
+func (p *program) full() bool {
+	bytes := p.Tx.Pending()
+	if p.Conn != nil {
+		bytes += int64(p.Conn.Messages().Size())
+	}
+	return bytes > p.most
+}
 
-const fullWords = "the script changes too much: its changes, with those before it in its transaction, may take " +
-	"lua-memory-limit. Those before this error stay"
+const fullWords = "the script changes too much: its changes and messages, with those before it in its transaction, " +
+	"may take lua-memory-limit. Those before this error stay"
 
 // Overdue implements lua.Host: the script runs for longer than its limit. Others are refused from
 // now on instead of waiting, and can end it.

@@ -88,7 +88,7 @@ func (p *program) admit(call *command.Prepared) error {
 	switch {
 	case c.Flags&(command.NoScript|command.OwnLocks|command.Immediate) != 0:
 		return errNotAllowed
-	case c.Flags&command.Write != 0 && p.full():
+	case c.Flags&(command.Write|command.MayChange) != 0 && p.full():
 		return engine.Error("ERR " + fullWords)
 	}
 	if denial := p.Check(call); denial != nil {

@@ -1,0 +1,51 @@
+package resp
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+	"rlserver/resp/command/commandtest"
+	"rlserver/resp/config"
+)
+
+// The events of keys that a call evicts before it runs are not named after the call before it.
+func TestEventsOfEvictions(t *testing.T) {
+	ts := startServer(t, config.Defaults{MaxMemory: 40 << 20, MemoryPolicy: "allkeys-lru"})
+	c, subscriber := ts.dial(), ts.dial()
+	require.Equal(t, "+OK", c.send("CONFIG", "SET", "notify-keyspace-events", "Ee"))
+	require.Contains(t, subscriber.do("SUBSCRIBE __keyevent@0__:evicted"), "subscribe")
+	value := strings.Repeat("x", 1<<20)
+	for i := range 100 {
+		for _, call := range [][]string{
+			{"SET", "k", value}, {"LMPOP", "1", "k", "LEFT"}, {"INCREX", "k"}, {"BITOP", "NOT", "k", "k"},
+			{"LMOVE", "k", "k", "LEFT", "LEFT"},
+		} {
+			call[1] = strings.Replace(call[1], "k", "k"+string(rune('0'+i%10))+string(rune('0'+i/10)), 1)
+			c.send(call...)
+		}
+	}
+	assert.Contains(t, subscriber.read(), "__keyevent@0__:evicted")
+	assert.Equal(t, "+PONG", c.do("PING"))
+}
+
+// A change that may be lost has no event, but messages are sent.
+func TestEventsOfLostChanges(t *testing.T) {
+	store := new(commandtest.Store)
+	ts := startServer(t, config.Defaults{}, func(o *Options) {
+		o.Store, o.Journal = store, failing{newSlowJournal(), store}
+		o.Engine = engine.New(engine.Options{Journal: o.Journal})
+	})
+	c, subscriber := ts.dial(), ts.dial()
+	require.Equal(t, "+OK", c.send("CONFIG", "SET", "notify-keyspace-events", "KEA"))
+	require.Contains(t, subscriber.do("PSUBSCRIBE *"), "psubscribe")
+	require.Equal(t, "+OK", c.do("SET k 1"))
+	assert.Contains(t, subscriber.read(), "__keyspace@0__:k")
+	assert.Contains(t, subscriber.read(), "__keyevent@0__:set")
+	assert.Contains(t, c.do("SET lost 1"), "-MISCONF")
+	require.Equal(t, ":1", c.do("PUBLISH news text"))
+	assert.Contains(t, subscriber.read(), "news")
+}
