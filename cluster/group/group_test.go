@@ -230,9 +230,10 @@ func (tr *trio) eventually(what string, condition func() bool) {
 func (tr *trio) leader(not ...int) *node {
 	tr.t.Helper()
 	var found *node
-	var called time.Time
+	called := time.Now().Add(-time.Second)
 	tr.eventually("a node leads", func() bool {
 		var idle []*node
+		pause := time.Second
 		for _, n := range tr.nodes {
 			if n.group == nil || slices.Contains(not, n.i) {
 				continue
@@ -244,10 +245,10 @@ func (tr *trio) leader(not ...int) *node {
 			if n.group.running.Load().raft.State() == raft.Follower {
 				idle = append(idle, n)
 			} else {
-				called = time.Now() // an election is on
+				pause = 5 * time.Second // an election is on; one whose log is behind never wins it
 			}
 		}
-		if tr.timeout == steady && time.Since(called) > time.Second && len(idle) > 0 {
+		if tr.timeout == steady && time.Since(called) > pause && len(idle) > 0 {
 			called = time.Now()
 			idle[rand.IntN(len(idle))].callElection()
 		}
