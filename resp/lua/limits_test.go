@@ -118,6 +118,14 @@ func TestManyConstantsAreAnError(t *testing.T) {
 	} {
 		assert.Contains(t, run(t, source), "a function has more than 10000 constants", source[:20])
 	}
+	// a time that grew with the square of these numbers would be hours
+	for _, source := range []string{
+		strings.Repeat("a,", 300_000) + "a = 1", strings.Repeat("local a a = 1 ", 300_000),
+		"local a " + strings.Repeat("a,", 300_000) + "a = 1",
+	} {
+		_, err := Compile(source)
+		assert.Error(t, err)
+	}
 	_, err := Compile("return {" + list("%d,")[:48890] + "}")
 	assert.NoError(t, err, "10,000 constants")
 }

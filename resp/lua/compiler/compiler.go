@@ -65,8 +65,7 @@ func Compile(source, name string) (s *Script, err error) {
 	}
 	c := compiler{watched: len(source) > unwatchedSize}
 	c.survey(chunk)
-	c.scopes = [][]string{nil}
-	c.block(chunk)
+	c.within(chunk)
 	main := &ast.FunctionExpr{ParList: &ast.ParList{HasVargs: c.varargs}, Stmts: chunk}
 	main.SetLine(1)
 	main.SetLastLine(strings.Count(source, "\n") + 1)
@@ -142,7 +141,8 @@ func stripShebang(source string) string {
 // compiler rewrites the syntax tree of a script: `..` and assignments to computed keys become calls
 // of helpers, which count memory and format numbers as Redis does, and globals are read-only.
 type compiler struct {
-	scopes  [][]string // local names, innermost last
+	scopes  [][]string     // local names, innermost last
+	locals  map[string]int // in how many scopes a name is declared
 	used    map[string]bool
 	watched bool
 	varargs bool // main uses ...
@@ -154,32 +154,39 @@ type compiler struct {
 
 // survey decides whether a script has to be watched before anything is rewritten.
 func (c *compiler) survey(chunk []ast.Stmt) {
-	c.used = make(map[string]bool)
+	c.used, c.locals = make(map[string]bool), make(map[string]int)
 	s := surveyor{}
 	s.block(chunk)
 	c.watched = c.watched || s.loops
 }
 
 // local reports whether a name is a local variable here.
-func (c *compiler) local(name string) bool {
-	for _, scope := range c.scopes {
-		if slices.Contains(scope, name) {
-			return true
-		}
-	}
-	return false
-}
+func (c *compiler) local(name string) bool { return c.locals[name] > 0 }
 
 func (c *compiler) declare(names ...string) {
 	last := len(c.scopes) - 1
 	c.scopes[last] = append(c.scopes[last], names...)
+	for _, name := range names {
+		c.locals[name]++
+	}
+}
+
+func (c *compiler) open() { c.scopes = append(c.scopes, nil) }
+
+func (c *compiler) close() {
+	last := len(c.scopes) - 1
+	for _, name := range c.scopes[last] {
+		c.locals[name]--
+	}
+	c.scopes = c.scopes[:last]
 }
 
 // within rewrites a block in a scope of its own, after other declarations of it.
 func (c *compiler) within(list []ast.Stmt, names ...string) {
-	c.scopes = append(c.scopes, slices.Clone(names))
+	c.open()
+	c.declare(names...)
 	c.block(list)
-	c.scopes = c.scopes[:len(c.scopes)-1]
+	c.close()
 }
 
 func (c *compiler) block(list []ast.Stmt) {
@@ -224,10 +231,10 @@ func (c *compiler) stmt(st ast.Stmt) ast.Stmt {
 		st.Condition = c.expr(st.Condition)
 		c.within(st.Stmts)
 	case *ast.RepeatStmt:
-		c.scopes = append(c.scopes, nil)
+		c.open()
 		c.block(st.Stmts)
 		st.Condition = c.expr(st.Condition)
-		c.scopes = c.scopes[:len(c.scopes)-1]
+		c.close()
 	case *ast.IfStmt:
 		st.Condition = c.expr(st.Condition)
 		c.within(st.Then)
@@ -325,8 +332,9 @@ func (c *compiler) assignMany(st *ast.AssignStmt) ast.Stmt {
 		}
 		one := &ast.AssignStmt{Lhs: []ast.Expr{lhs}, Rhs: []ast.Expr{hidden(values, "value")}}
 		at(one)
-		assigns = append([]ast.Stmt{one}, assigns...)
+		assigns = append(assigns, one)
 	}
+	slices.Reverse(assigns)
 	block := &ast.DoBlockStmt{Stmts: append([]ast.Stmt{values}, assigns...)}
 	if len(targets.Names) > 0 {
 		block.Stmts = append([]ast.Stmt{targets}, block.Stmts...)
@@ -485,7 +493,8 @@ func (c *compiler) constant(at ast.PositionHolder, value any) {
 		return
 	}
 	if len(c.constants) == maxConstants {
-		panic(&glua.CompileError{Line: at.Line(), Message: "a function has more than 10000 constants"})
+		message := fmt.Sprintf("a function has more than %d constants", maxConstants)
+		panic(&glua.CompileError{Line: at.Line(), Message: message})
 	}
 	if c.constants == nil {
 		c.constants = make(map[any]bool)
