@@ -15,7 +15,7 @@ func (s *session) isPaused(c *command.Command) bool {
 		return false // as in Redis
 	}
 	has, _ := s.transaction.flags(c)
-	return p.all || has&(command.Write|command.MayChange) != 0
+	return p.all || has&command.Changing != 0
 }
 
 // pause is what CLIENT PAUSE has set.

@@ -79,7 +79,7 @@ func (s *session) runOnGroups(p command.Prepared) {
 			j.Groups = append(j.Groups, group)
 		}
 	}
-	m := mark{start: len(s.Reply.B), all: true, changed: p.Command.Flags&(command.Write|command.MayChange) != 0}
+	m := mark{start: len(s.Reply.B), all: true, changed: p.Command.Flags&command.Changing != 0}
 	j.On = func(group int, words [][]byte) wire.Value {
 		if led[group] == nil {
 			return wire.ParseValue(s.passOnGroup(group, words, m))

@@ -191,7 +191,7 @@ func (s *session) runOnGroup(words [][]byte) {
 	s.Reply.B = append(s.Reply.B, reply...)
 	s.marks = append(s.marks, mark{
 		start: s.replyStart, end: len(s.Reply.B), partition: at,
-		changed: p.Command.Flags&(command.Write|command.MayChange) != 0,
+		changed: p.Command.Flags&command.Changing != 0,
 	})
 }
 

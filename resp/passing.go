@@ -70,7 +70,7 @@ func (s *session) passOn(p *command.Prepared) {
 func (s *session) markOf(p *command.Prepared, start int) mark {
 	return mark{
 		start: start, end: start, group: s.away.target.Group, once: p.CountsOnce(),
-		changed: p.Command.Flags&(command.Write|command.MayChange) != 0,
+		changed: p.Command.Flags&command.Changing != 0,
 	}
 }
 

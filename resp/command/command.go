@@ -90,6 +90,9 @@ const (
 	OwnLocks        // not reported: takes locks itself, or is slow: cannot run in a transaction
 	AnyKeys         // not reported: runs scripts, which with lua-undeclared-keys may use any key
 	MayChange       // not reported: may change keys or scripts, or publishes, though it is no Write
+
+	// Changing is what all commands have one of that may have an effect on others.
+	Changing = Write | MayChange
 )
 
 var flagNames = []struct {

@@ -88,7 +88,7 @@ func (p *program) admit(call *command.Prepared) error {
 	switch {
 	case c.Flags&(command.NoScript|command.OwnLocks|command.Immediate) != 0:
 		return errNotAllowed
-	case c.Flags&(command.Write|command.MayChange) != 0 && p.full():
+	case c.Flags&command.Changing != 0 && p.full():
 		return engine.Error("ERR " + fullWords)
 	}
 	if denial := p.Check(call); denial != nil {
@@ -101,7 +101,7 @@ func (p *program) admit(call *command.Prepared) error {
 		}
 		return errNoChannel
 	}
-	if p.readonly && c.Flags&(command.Write|command.MayChange) != 0 {
+	if p.readonly && c.Flags&command.Changing != 0 {
 		return errReadonlyRun
 	}
 	if c.Flags&command.DenyOOM != 0 && !p.wrote && p.entry.Flags&lua.AllowOOM == 0 && p.Env.Engine.Crowded() {
