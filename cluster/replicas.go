@@ -122,7 +122,7 @@ func (n *Node) groupOptions(number int, instance uint64) group.Options {
 		AskTime: func(log int64, still func() bool) (int64, bool) {
 			return n.askTime(number, log, still), true
 		},
-		Clocks: n.maxClocks, Speaks: n.trusts, Policies: policyNotes{n, number},
+		Clocks: n.middleClock, Speaks: n.trusts, Policies: policyNotes{n, number},
 		Layer: func() group.Layer { return n.port.Instance(mux.Channel(number), instance) },
 	}
 }

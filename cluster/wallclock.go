@@ -34,8 +34,8 @@ func middle(clocks []int64, other int64) int64 {
 	return sorted[len(sorted)/2]
 }
 
-// maxClocks is group.Options.Clocks: the clock in the middle of those of the nodes that are there.
-func (n *Node) maxClocks(own, now int64) int64 {
+// middleClock is group.Options.Clocks: the clock in the middle of those of the nodes that are up.
+func (n *Node) middleClock(own, now int64) int64 {
 	elapsed := n.options.Clock.Elapsed().Microseconds()
 	n.mu.Lock()
 	defer n.mu.Unlock()
