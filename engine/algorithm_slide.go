@@ -91,8 +91,8 @@ func (tx *Tx) recordSlide(k Key, o object.Object, id []byte, trim int, cost, exp
 // recordHits drops the lapsed hits, adds new ones and sets the deadline, in one effect.
 func (tx *Tx) recordHits(k Key, o object.Object, trim int, n, expireAt int64) object.Object {
 	seq := tx.e.shardOf(k).seq.Next(hits.In(o).Set, tx.now, uint64(n))
-	hits := effect.Hits{At: tx.now, Seq: seq, N: n}
-	return tx.apply(o, &effect.Effect{Kind: effect.AddHits, Key: k, Lo: trim, Hits: hits, ExpireAt: expireAt})
+	added := effect.Hits{At: tx.now, Seq: seq, N: n}
+	return tx.apply(o, &effect.Effect{Kind: effect.AddHits, Key: k, Lo: trim, Hits: added, ExpireAt: expireAt})
 }
 
 func (tx *Tx) recordHitsAs(k Key, o object.Object, id []byte, trim int, n, expireAt int64) object.Object {

@@ -52,11 +52,8 @@ func (e *Engine) Wait(at Position) error {
 const manyTold = 1024
 
 // Name has the changes that have no event get them: name returns what takes their place. It is
-// called after each of the calls of a Tx.
+// called after each of the calls of a Tx that leaves something Unnamed.
 func (tx *Tx) Name(name func([]change.Change) []change.Change) {
-	if len(tx.told) == tx.named {
-		return
-	}
 	tx.told = append(tx.told[:tx.named], name(tx.told[tx.named:])...)
 	// without a Listener, who hears needs the position
 	if tx.named = len(tx.told); tx.named >= manyTold && tx.Listener != nil {

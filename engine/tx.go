@@ -99,6 +99,17 @@ func (tx *Tx) BeginUnlessHeld(now int64, db int, keys []Key, all, writing bool) 
 	return tx.begin(now, db, writing, false)
 }
 
+// Later calls do under the locks of keys in the background, when no script holds them any more. It
+// is for what BeginUnlessHeld could not begin.
+func (e *Engine) Later(now int64, db int, keys []Key, writing bool, do func(*Tx)) {
+	go func() {
+		tx := e.NewTx()
+		tx.Begin(now, db, keys, writing)
+		do(tx)
+		tx.End()
+	}()
+}
+
 // want lists the shards of keys in the order of their index.
 func (tx *Tx) want(keys []Key) {
 	for i := range keys {

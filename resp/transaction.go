@@ -95,7 +95,7 @@ func (t *transaction) flags(c *command.Command) (has, lacks command.Flags) {
 	case t.queues(c):
 		has |= command.DenyOOM
 	case t.open && c == execCommand:
-		has, lacks = has|t.has&(command.Write|command.DenyOOM|command.MayChange), lacks|t.lacks
+		has, lacks = has|t.has&(command.Changing|command.DenyOOM), lacks|t.lacks
 	}
 	return has, lacks
 }
@@ -257,11 +257,7 @@ func (s *session) unwatch() {
 		return
 	}
 	// a script that takes too long uses a key: the watching ends when the script does
-	old, tx, now := s.watching, s.Env.Engine.NewTx(), s.Env.Clock()
+	old := s.watching
 	s.watching = new(engine.Watch)
-	go func() {
-		tx.Begin(now, 0, keys, false)
-		tx.Unwatch(old)
-		tx.End()
-	}()
+	s.Env.Engine.Later(s.Env.Clock(), 0, keys, false, func(tx *engine.Tx) { tx.Unwatch(old) })
 }

@@ -195,7 +195,7 @@ func (w *Waiter) leaveStep(tx *engine.Tx, i int) {
 		w.leave(tx, i, nil)
 	} else {
 		held = true
-		go w.leaveLater(keys, i)
+		w.owner.engine.Later(w.owner.clock.Now(), w.call.DB, keys, true, func(tx *engine.Tx) { w.leave(tx, i, nil) })
 	}
 	if i < w.joined-1 {
 		return
@@ -215,14 +215,6 @@ func (w *Waiter) leaveStep(tx *engine.Tx, i int) {
 	case refused:
 		w.call.ReplyError(string(w.refusal))
 	}
-}
-
-// leaveLater leaves the queues of one step when no script holds their keys any more.
-func (w *Waiter) leaveLater(keys []engine.Key, step int) {
-	tx := w.owner.engine.NewTx()
-	tx.Begin(w.owner.clock.Now(), w.call.DB, keys, true)
-	w.leave(tx, step, nil)
-	tx.End()
 }
 
 // UntilLate returns how long the call may still wait until its timeout should have ended it; Never:
