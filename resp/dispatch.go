@@ -68,7 +68,7 @@ func (s *session) run(words [][]byte) {
 		s.runDeferred()
 		return
 	}
-	if err := s.begin(p, now); err != nil {
+	if err := s.begin(&p, now); err != nil {
 		if err == errElsewhere {
 			s.passOn(&p)
 		} else {

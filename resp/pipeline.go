@@ -35,11 +35,11 @@ func isSmall(words [][]byte) bool {
 
 // begin locks the shards that a call needs and, if possible, those of the calls behind it in the
 // pipeline. now is Unix ms.
-func (s *session) begin(p command.Prepared, now int64) error {
+func (s *session) begin(p *command.Prepared, now int64) error {
 	s.group = s.group[:0]
 	s.Hasher.Reset()
 	s.addToGroup(p)
-	if err := s.enter(&p, s.Hasher.Keys); err != nil {
+	if err := s.enter(p, s.Hasher.Keys); err != nil {
 		return err
 	}
 	if len(s.group) == 0 { // it had to wait, and the replies before it were sent
@@ -80,9 +80,9 @@ func (s *session) begin(p command.Prepared, now int64) error {
 	return nil
 }
 
-func (s *session) addToGroup(p command.Prepared) {
-	s.Hasher.Add(&p)
-	s.group = append(s.group, p)
+func (s *session) addToGroup(p *command.Prepared) {
+	s.Hasher.Add(p)
+	s.group = append(s.group, *p)
 }
 
 // extendGroup adds the calls that follow in the pipeline, up to the first that has not arrived in

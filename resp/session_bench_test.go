@@ -45,6 +45,8 @@ func BenchmarkCall(b *testing.B) {
 	for _, call := range [][]string{
 		{"PING"},
 		{"GET", "user:42"},
+		{"SET", "user:42", "v"},
+		{"INCR", "c"},
 		{"RL.TOKEN", "user:42", "100", "100", "1s"},
 		{"RL.FIXED", "user:42", "100", "1m"},
 		{"RL.SLIDE", "user:42", "100", "1m"},

@@ -90,7 +90,8 @@ func (r *Runner) Run(p *command.Prepared, keys []engine.Key) (waits bool) {
 // Run is Runner.Run for a call without a Runner. It is the only caller of handlers.
 func Run(c *command.Call, p *command.Prepared, keys []engine.Key) (waits bool) {
 	mark, postponed, before := len(c.Reply.B), len(c.Postponed), c.Tx.Applied()
-	c.Command, c.Words, c.Args, c.Keys = p.Command, p.Words, command.Args{List: p.Words[p.Name:], Keys: keys}, keys
+	c.Command, c.Words, c.Keys = p.Command, p.Words, keys
+	c.Args.List, c.Args.Keys, c.Args.Wait, c.Args.Err = p.Words[p.Name:], keys, 0, nil
 	c.CountsOnce, c.All = false, p.All
 	returned := false
 	defer func() {
