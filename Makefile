@@ -59,6 +59,10 @@ libraries: ## libraries of Go, Python, Node, Java, PHP, Ruby and Rust that limit
 page: ## test the server's page in headless Chromium; fails if it is not installed. SCREENSHOTS=DIR writes screenshots to DIR
 	cd integration/browser && $(GO) vet . && $(GO) test -count=1 ./...
 
+.PHONY: exporter
+exporter: ## check that Debian's exporter of metrics reads INFO: needs its package, prometheus-redis-exporter
+	.ci/exporter
+
 .PHONY: bench
 bench: build ## throughput and memory, compared with a local redis-server if there is one; asserts nothing
 	bench/run
