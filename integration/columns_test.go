@@ -3,15 +3,11 @@ package integration
 import (
 	"go/scanner"
 	"go/token"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // The longest lines of Go, in columns. A tab counts as four.
@@ -24,25 +20,12 @@ const (
 func TestLineLengths(t *testing.T) {
 	t.Parallel()
 	files := 0
-	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != "..":
-			return filepath.SkipDir
-		case entry.IsDir() || filepath.Ext(path) != ".go":
-			return nil
-		}
+	eachGoFile(t, func(path string, source []byte) {
 		files++
-		source, err := os.ReadFile(path)
-		if err == nil {
-			for _, line := range longLines(source) {
-				assert.Fail(t, "a line is too long: comments end at column 100, code at 120", "%s:%d", path, line)
-			}
+		for _, line := range longLines(source) {
+			assert.Fail(t, "a line is too long: comments end at column 100, code at 120", "%s:%d", path, line)
 		}
-		return err
 	})
-	require.NoError(t, err)
 	assert.Greater(t, files, 100)
 }
 

@@ -19,22 +19,32 @@ const maxPackage = 5000
 func TestPackageSizes(t *testing.T) {
 	t.Parallel()
 	lines := make(map[string]int) // by folder
+	eachGoFile(t, func(path string, source []byte) {
+		if !strings.HasSuffix(path, "_test.go") {
+			lines[filepath.Dir(path)] += bytes.Count(source, []byte{'\n'})
+		}
+	})
+	for folder, n := range lines {
+		assert.LessOrEqual(t, n, maxPackage, "lines of %s", folder)
+	}
+	assert.Greater(t, len(lines), 40)
+}
+
+// eachGoFile visits the Go files of all packages and modules.
+func eachGoFile(t *testing.T, visit func(path string, source []byte)) {
+	t.Helper()
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != "..":
 			return filepath.SkipDir
-		case filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
+		case entry.IsDir() || filepath.Ext(path) != ".go":
 			return nil
 		}
 		source, err := os.ReadFile(path)
-		lines[filepath.Dir(path)] += bytes.Count(source, []byte{'\n'})
+		visit(path, source)
 		return err
 	})
 	require.NoError(t, err)
-	for folder, n := range lines {
-		assert.LessOrEqual(t, n, maxPackage, "lines of %s", folder)
-	}
-	assert.Greater(t, len(lines), 40)
 }
