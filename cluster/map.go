@@ -43,18 +43,16 @@ func (m *Member) moveTo(now Member) {
 type Map struct {
 	// Format is the version of this description: a server that does not know it must neither use
 	// the map nor replace it, as it would drop what is new there.
-	Format   int    `json:",omitempty"`
-	ID       string // 32 hex digits
-	Version  uint64 // 1: as the cluster was made
-	Founder  string // name of the node that has made the cluster
-	Founded  bool   // all nodes that it began with have this map
-	Members  []Member
-	Replicas [][]string        // names of nodes, by group; the first should lead
-	Users    []string          // see Users; nil: the cluster has none yet
-	Policies map[string]string // definitions, by name
-	// PoliciesVersion is the Version that has changed them last; 0: they are still among the keys
-	// of each group.
-	PoliciesVersion uint64
+	Format          int    `json:",omitempty"`
+	ID              string // 32 hex digits
+	Version         uint64 // 1: as the cluster was made
+	Founder         string // name of the node that has made the cluster
+	Founded         bool   // all nodes that it began with have this map
+	Members         []Member
+	Replicas        [][]string        // names of nodes, by group; the first should lead
+	Users           []string          // see Users; nil: the cluster has none yet
+	Policies        map[string]string // definitions, by name
+	PoliciesVersion uint64            // the Version that has changed them last
 }
 
 // mapFormat is the latest Format that this server knows.

@@ -193,7 +193,6 @@ func (n *Node) leadCluster() {
 // update brings a map up to date: nodes that have moved, nodes that may leave.
 func (n *Node) update(m *Map) (changed bool, err error) {
 	changed = n.giveUsers(m)
-	changed = n.givePolicies(m) || changed
 	for i := range m.Members {
 		member := &m.Members[i]
 		now, ok := n.reported(member.Name)

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 
-	"rlserver/engine"
 	"rlserver/engine/policy"
 	"rlserver/engine/rule"
 )
@@ -31,7 +30,6 @@ func (n *Node) ChangePolicies(
 ) (missing []int, refused bool, err error) {
 	share := false
 	err = n.changeMap(func(m *Map) (bool, error) {
-		given := n.givePolicies(m)
 		before, size := m.Policies, 0
 		m.Policies = make(map[string]string) // an empty one comes as nil from other nodes
 		maps.Copy(m.Policies, before)
@@ -45,7 +43,7 @@ func (n *Node) ChangePolicies(
 				maxPolicies, size)
 		}
 		if maps.Equal(before, m.Policies) {
-			return given, nil
+			return false, nil
 		}
 		m.PoliciesVersion = m.Version
 		return true, nil
@@ -56,26 +54,12 @@ func (n *Node) ChangePolicies(
 	return missing, refused, err
 }
 
-// givePolicies gives the policies that group 0 has among its keys to a map of before it had any.
-func (n *Node) givePolicies(m *Map) (changed bool) {
-	if m.PoliciesVersion != 0 {
-		return false
-	}
-	if p, err := n.Group(0).Leading(); err == nil {
-		m.PoliciesVersion, m.Policies = m.Version, make(map[string]string)
-		for _, own := range p.Engine.Policies() {
-			m.Policies[own.Name()] = own.Definition()
-		}
-	}
-	return m.PoliciesVersion != 0
-}
-
 // takePolicies has the engines of this node use the policies of a map.
 func (n *Node) takePolicies(m *Map) {
 	if m.PoliciesVersion <= n.options.Engine.Policies.Version() {
 		return
 	}
-	list := make([]*engine.Policy, 0, len(m.Policies))
+	list := make([]*policy.Policy, 0, len(m.Policies))
 	for name, definition := range m.Policies {
 		parsed, err := rule.ParseStored([]byte(name), bytes.Fields([]byte(definition)))
 		if err != nil {

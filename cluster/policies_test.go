@@ -200,16 +200,3 @@ func checkPolicy(p *group.Partition, name string) error {
 	}
 	return p.Wait(pos)
 }
-
-// The policies of a directory of before the map had any are those among the keys of group 0.
-func TestPoliciesAmongTheKeysOfGroup0AreTaken(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, 1, nil)
-	f.startAll()
-	f.stable()
-	f.changePolicies("login SLIDE 5 1m")
-	m := &Map{Version: 7}
-	assert.True(t, f.nodes[0].givePolicies(m))
-	assert.Equal(t, &Map{Version: 7, PoliciesVersion: 7, Policies: map[string]string{"login": "SLIDE 5 1m"}}, m)
-	assert.False(t, f.nodes[0].givePolicies(m))
-}

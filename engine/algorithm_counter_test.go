@@ -11,6 +11,7 @@ import (
 
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
+	"rlserver/engine/policy"
 	"rlserver/engine/rule"
 )
 
@@ -73,9 +74,9 @@ func TestCounterMatchesBruteForce(t *testing.T) {
 			if i == 0 || r.IntN(8) == 0 {
 				var words [][]byte
 				by, words = counterRule(r)
-				policy, err := ParsePolicy([]byte("p"), words)
+				p, err := ParsePolicy([]byte("p"), words)
 				require.NoError(t, err)
-				c.e.SetPolicies(c.now, []*Policy{policy})
+				c.e.SetPolicies(c.now, []*policy.Policy{p})
 			}
 			c.now += r.Int64N(3) * r.Int64N(20)
 			cost := r.Int64N(6)

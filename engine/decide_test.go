@@ -27,7 +27,7 @@ func (tx *Tx) Lease(k Key, l limit.Lease, id []byte) (limit.Decision, error) {
 }
 
 // ParsePolicy returns the policy with a name and the words of its definition.
-func ParsePolicy(name []byte, words [][]byte) (*Policy, error) {
+func ParsePolicy(name []byte, words [][]byte) (*policy.Policy, error) {
 	p, err := rule.ParsePolicy(name, words)
 	if err != nil {
 		return nil, err

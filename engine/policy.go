@@ -13,9 +13,7 @@ import (
 	"rlserver/engine/rule"
 )
 
-// Policy is a named limit that the engine keeps, for Tx.Check. Setting one is an effect like any
-// other, unless several engines share them.
-type Policy = policy.Policy
+// Setting a policy is an effect like any other, unless several engines share them.
 
 // policiesInUse returns the shared policies, or the engine's own.
 func (e *Engine) policiesInUse() policy.Table {
@@ -30,14 +28,14 @@ func (e *Engine) policiesInUse() policy.Table {
 func (e *Engine) RequirePolicies(version uint64) { e.required.Store(version) }
 
 // Policy returns the policy of a name, or nil. It takes no shard's lock: see Tx.SeeAll.
-func (e *Engine) Policy(name string) *Policy {
+func (e *Engine) Policy(name string) *policy.Policy {
 	e.naming.RLock()
 	defer e.naming.RUnlock()
 	return e.policiesInUse()[name]
 }
 
 // Policies returns all policies, sorted by name. It takes no shard's lock: see Tx.SeeAll.
-func (e *Engine) Policies() []*Policy {
+func (e *Engine) Policies() []*policy.Policy {
 	e.naming.RLock()
 	list := slices.Collect(maps.Values(e.policiesInUse()))
 	e.naming.RUnlock()
@@ -54,17 +52,17 @@ func (e *Engine) applyPolicy(f *effect.Effect) {
 }
 
 // policyOf returns the policy that an effect.Policy sets.
-func policyOf(f *effect.Effect) (*Policy, error) {
+func policyOf(f *effect.Effect) (*policy.Policy, error) {
 	p, err := rule.ParseStored(f.Key.Name, bytes.Split(f.Value, []byte{' '}))
 	return policy.New(p), err
 }
 
-func policyEffect(p *Policy) effect.Effect {
+func policyEffect(p *policy.Policy) effect.Effect {
 	k := Key{Name: object.BytesOf(p.Name())}
 	return effect.Effect{Kind: effect.Policy, Key: k, Value: object.BytesOf(p.Definition())}
 }
 
-func algorithmOf(p *Policy) *algorithm { return algorithms[p.Rule().Kind] }
+func algorithmOf(p *policy.Policy) *algorithm { return algorithms[p.Rule().Kind] }
 
 // PolicyChanges is the result of SetPolicies.
 type PolicyChanges struct {
@@ -81,10 +79,10 @@ type PolicyChanges struct {
 // named `name:{…}` that hold its type and have a deadline. If the window of FIXED changes, the keys
 // are deleted that count in a window which is not within a new one. Both visit every key while all
 // calls wait: some 0.1 s for a million keys. The caller holds no lock.
-func (e *Engine) SetPolicies(now int64, list []*Policy) (c PolicyChanges) {
+func (e *Engine) SetPolicies(now int64, list []*policy.Policy) (c PolicyChanges) {
 	e.changing.Lock()
 	defer e.changing.Unlock()
-	var changed []*Policy
+	var changed []*policy.Policy
 	leaving := make(successions)
 	for _, p := range list {
 		before := e.Policy(p.Name())
@@ -160,7 +158,7 @@ func (tx *Tx) dropKeysOf(leaving successions) (dropped int) {
 }
 
 // succession is a policy and the one that replaces it.
-type succession struct{ before, after *Policy }
+type succession struct{ before, after *policy.Policy }
 
 type successions map[string]succession // by name
 

@@ -14,11 +14,11 @@ import (
 // check is the scratch space of Check.
 type check struct {
 	running  bool
-	all      policy.Table // those of the hold; nil: not known yet
-	policies []*Policy    // in the order of the names
-	limits   []Limit      // of the enforced policies, and then of those in SHADOW
-	rules    []int        // the index of each limit's policy
-	binding  int          // how many are enforced
+	all      policy.Table     // those of the hold; nil: not known yet
+	policies []*policy.Policy // in the order of the names
+	limits   []Limit          // of the enforced policies, and then of those in SHADOW
+	rules    []int            // the index of each limit's policy
+	binding  int              // how many are enforced
 }
 
 func (c *check) reset() {

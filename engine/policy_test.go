@@ -22,11 +22,11 @@ import (
 	"rlserver/zset"
 )
 
-func parsePolicy(name, definition string) (*Policy, error) {
+func parsePolicy(name, definition string) (*policy.Policy, error) {
 	return ParsePolicy([]byte(name), bytes.Fields([]byte(definition)))
 }
 
-func mustParse(name, definition string) *Policy {
+func mustParse(name, definition string) *policy.Policy {
 	p, err := parsePolicy(name, definition)
 	if err != nil {
 		panic(err)
@@ -35,7 +35,7 @@ func mustParse(name, definition string) *Policy {
 }
 
 // randomPolicy returns a policy with a random algorithm; one in four is in SHADOW.
-func randomPolicy(r *rand.Rand, name string) *Policy {
+func randomPolicy(r *rand.Rand, name string) *policy.Policy {
 	definition := []string{
 		fmt.Sprintf("SLIDE %d %dms", 1+r.IntN(6), 100+r.IntN(2000)),
 		fmt.Sprintf("TOKEN %d %d %dms", 1+r.IntN(6), 1+r.IntN(4), 100+r.IntN(2000)),
@@ -166,9 +166,9 @@ func newChecker(t *testing.T, policies ...string) *checker {
 }
 
 // set sets a policy, given as its name and definition.
-func (c *checker) set(policy string) PolicyChanges {
-	name, definition, _ := strings.Cut(policy, " ")
-	return c.e.SetPolicies(c.now, []*Policy{mustParse(name, definition)})
+func (c *checker) set(text string) PolicyChanges {
+	name, definition, _ := strings.Cut(text, " ")
+	return c.e.SetPolicies(c.now, []*policy.Policy{mustParse(name, definition)})
 }
 
 func (c *checker) check(id, policies string, cost int64, request string) (limit.Decision, error) {
@@ -435,7 +435,7 @@ func TestSharedPoliciesDropKeysThatTheyMeet(t *testing.T) {
 	c.e = New(Options{Databases: 2, Journal: c.log, Policies: shared})
 	c.tx = c.e.NewTx()
 	use := func(policies ...string) {
-		var list []*Policy
+		var list []*policy.Policy
 		for _, p := range policies {
 			name, definition, _ := strings.Cut(p, " ")
 			list = append(list, mustParse(name, definition))
@@ -488,16 +488,16 @@ func TestSharedPoliciesTakeLeasesForNoHits(t *testing.T) {
 	c := newChecker(t)
 	c.e = New(Options{Databases: 2, Journal: c.log, Policies: shared})
 	c.tx = c.e.NewTx()
-	shared.Set(1, []*Policy{mustParse("p", "LEASE 2 1h")})
+	shared.Set(1, []*policy.Policy{mustParse("p", "LEASE 2 1h")})
 	require.True(t, c.must("ann", "p", 1, "a").Allowed)
 	require.True(t, c.must("ann", "p", 1, "b").Allowed)
-	shared.Set(2, []*Policy{mustParse("p", "SLIDE 2 1m")})
+	shared.Set(2, []*policy.Policy{mustParse("p", "SLIDE 2 1m")})
 	assert.Equal(t, int64(2), c.must("ann", "p", 0, "a").Remaining)
 	assert.Equal(t, int64(1), c.must("ann", "p", 1, "a").Remaining)
 	assert.Equal(t, int64(1), c.must("ann", "p", 1, "a").Remaining, "a retry")
 	assert.Equal(t, int64(0), c.must("ann", "p", 1, "c").Remaining)
 	assert.False(t, c.must("ann", "p", 1, "d").Allowed)
-	shared.Set(3, []*Policy{mustParse("p", "LEASE 1 1h")})
+	shared.Set(3, []*policy.Policy{mustParse("p", "LEASE 1 1h")})
 	assert.True(t, c.must("ann", "p", 1, "a").Allowed, "a hit is no lease")
 	assert.False(t, c.must("ann", "p", 1, "b").Allowed)
 }
@@ -511,10 +511,10 @@ func TestOlderSharedPoliciesAreNotUsed(t *testing.T) {
 	c.e.RequirePolicies(2)
 	_, err := c.check("ann", "p", 1, "")
 	assert.Equal(t, ErrOldPolicies, err, "before there are any")
-	shared.Set(1, []*Policy{mustParse("p", "SLIDE 5 1h")})
+	shared.Set(1, []*policy.Policy{mustParse("p", "SLIDE 5 1h")})
 	_, err = c.check("ann", "p", 0, "")
 	assert.Equal(t, ErrOldPolicies, err)
-	shared.Set(2, []*Policy{mustParse("p", "TOKEN 5 1 1h")})
+	shared.Set(2, []*policy.Policy{mustParse("p", "TOKEN 5 1 1h")})
 	assert.True(t, c.must("ann", "p", 1, "").Allowed)
 	assert.Equal(t, uint64(2), shared.Version())
 	assert.Zero(t, (*policy.Shared)(nil).Version())
@@ -525,14 +525,14 @@ func TestSharedPoliciesAreReadOncePerHold(t *testing.T) {
 	shared := new(policy.Shared)
 	e := New(Options{Policies: shared})
 	tx, names := e.NewTx(), [][]byte{[]byte("p")}
-	shared.Set(1, []*Policy{mustParse("p", "SLIDE 1 1h")})
+	shared.Set(1, []*policy.Policy{mustParse("p", "SLIDE 1 1h")})
 	keys := policyKeys(e, names, []byte("ann"))
 	for _, want := range []int64{1, 2} {
 		tx.Begin(epoch, 0, keys, true)
 		d, err := tx.Check(names, keys, 0, nil)
 		require.NoError(t, err)
 		assert.Equal(t, want, d.Limit)
-		shared.Set(2, []*Policy{mustParse("p", "SLIDE 2 1h")})
+		shared.Set(2, []*policy.Policy{mustParse("p", "SLIDE 2 1h")})
 		d, err = tx.Check(names, keys, 0, nil)
 		require.NoError(t, err)
 		assert.Equal(t, want, d.Limit)
@@ -658,7 +658,7 @@ func TestPoliciesKeepLaws(t *testing.T) {
 				p = mustParse(name, b.text())
 			}
 			b.limit, b.shadow = Limit{Rule: *p.Rule()}, p.Shadow()
-			c.e.SetPolicies(c.now, []*Policy{p})
+			c.e.SetPolicies(c.now, []*policy.Policy{p})
 		}
 		for _, name := range names {
 			set(name)
@@ -741,7 +741,7 @@ func TestChecksDoNotAllocate(t *testing.T) {
 	names := [][]byte{[]byte("t"), []byte("s"), []byte("f")}
 	e.SetPolicies(
 		epoch,
-		[]*Policy{
+		[]*policy.Policy{
 			mustParse("t", "TOKEN 1000000 1 1s"),
 			mustParse("s", "SLIDE 2 1s"),
 			mustParse("f", "FIXED 2 1s SHADOW"),
@@ -769,7 +769,7 @@ func BenchmarkCheck(b *testing.B) {
 			e := New(Options{})
 			e.SetPolicies(
 				epoch,
-				[]*Policy{
+				[]*policy.Policy{
 					mustParse("t", "TOKEN 100 100 1s"),
 					mustParse("s", "SLIDE 100 1m"),
 					mustParse("f", "FIXED 100 1m SHADOW"),
@@ -795,7 +795,7 @@ func BenchmarkSwitchPolicy(b *testing.B) {
 	tokens(e, keys)
 	text := []string{"TOKEN 1 1 1s", "SLIDE 1 1s"}
 	for i := 0; b.Loop(); i++ {
-		e.SetPolicies(epoch, []*Policy{mustParse("p", text[i%2])})
+		e.SetPolicies(epoch, []*policy.Policy{mustParse("p", text[i%2])})
 	}
 }
 
@@ -805,7 +805,7 @@ func TestManyPoliciesTakeLinearMemory(t *testing.T) {
 	set := func(n int) (setting, replaying uint64) {
 		journal := discard{}
 		e := New(Options{Journal: journal})
-		list := make([]*Policy, n)
+		list := make([]*policy.Policy, n)
 		for i := range list {
 			list[i] = mustParse(fmt.Sprint("p", i), "SLIDE 5 1m")
 		}
@@ -859,7 +859,9 @@ func TestReadPoliciesDuringChanges(t *testing.T) {
 		})
 	}
 	for i := range 200 {
-		e.SetPolicies(1000, []*Policy{mustParse("p1", fmt.Sprintf("SLIDE %d 1m", i+1)), mustParse("p2", "SLIDE 5 1m")})
+		e.SetPolicies(1000, []*policy.Policy{
+			mustParse("p1", fmt.Sprintf("SLIDE %d 1m", i+1)), mustParse("p2", "SLIDE 5 1m"),
+		})
 		e.DeletePolicy(1000, "p2")
 	}
 	close(done)

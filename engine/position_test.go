@@ -8,6 +8,7 @@ import (
 
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
+	"rlserver/engine/policy"
 )
 
 // End returns the position of the latest change by any call to the shards that this call has
@@ -55,7 +56,7 @@ func TestEndReturnsLatestPosition(t *testing.T) {
 
 	p, err := ParsePolicy([]byte("p"), [][]byte{[]byte("SLIDE"), []byte("1"), []byte("1m")})
 	require.NoError(t, err)
-	e.SetPolicies(epoch, []*Policy{p})
+	e.SetPolicies(epoch, []*policy.Policy{p})
 	require.EqualValues(t, 3, call(tx, nothing, on[0]), "each call may have consulted a policy")
 	require.True(t, e.DeletePolicy(epoch, "p"))
 	require.EqualValues(t, 4, call(tx, nothing, on[1]))
@@ -109,7 +110,7 @@ func TestPoliciesAreRecordedBeforeVisible(t *testing.T) {
 	w.e = New(Options{Journal: w})
 	p, err := ParsePolicy([]byte("p"), [][]byte{[]byte("SLIDE"), []byte("1"), []byte("1m")})
 	require.NoError(t, err)
-	w.e.SetPolicies(epoch, []*Policy{p})
+	w.e.SetPolicies(epoch, []*policy.Policy{p})
 	w.e.DeletePolicy(epoch, "p")
 	require.Equal(t, []bool{false, false}, w.seen)
 	require.Empty(t, w.e.Policies())

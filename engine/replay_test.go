@@ -16,6 +16,7 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
+	"rlserver/engine/policy"
 	"rlserver/engine/rule"
 	"rlserver/engine/script"
 	"rlserver/internal/bitmap"
@@ -197,7 +198,7 @@ func (w *walk) hits() (cost int64, id []byte) {
 
 // setPolicies sets some of the policies that Check is called with.
 func (w *walk) setPolicies() {
-	var list []*Policy
+	var list []*policy.Policy
 	for _, name := range []string{"a", "b", "c", "d"} {
 		if w.IntN(2) == 0 {
 			list = append(list, randomPolicy(w.Rand, name))

@@ -8,6 +8,7 @@ import (
 
 	"rlserver/engine/effect"
 	"rlserver/engine/object"
+	"rlserver/engine/policy"
 	"rlserver/internal/dict"
 )
 
@@ -27,11 +28,11 @@ type Snapshot struct {
 	at     int64 // the time of the snapshot, Unix ms
 	closed bool
 
-	policies []*Policy       // visited first
-	scripts  []effect.Effect // and then these
-	walks    []*spaceWalk    // those that are not finished
-	large    []*object.Large // objects from walks and changes, visited in parts
-	own      *object.Batch   // the objects that this Step visits
+	policies []*policy.Policy // visited first
+	scripts  []effect.Effect  // and then these
+	walks    []*spaceWalk     // those that are not finished
+	large    []*object.Large  // objects from walks and changes, visited in parts
+	own      *object.Batch    // the objects that this Step visits
 
 	total   int64
 	done    atomic.Int64

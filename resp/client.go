@@ -13,61 +13,35 @@ import (
 func init() {
 	const own = command.NoScript | command.Loading | command.Stale
 	command.Register("connection",
-		&command.Command{Name: "client", Arity: -2, Since: "2.4.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for client connection commands", Subs: []*command.Command{
-				{Name: "caching", Arity: 3, Flags: own, Since: "6.0.0", Complexity: "O(1)", Syntax: "<YES | NO>",
-					Summary: "Instruct the server about tracking or not keys in the next request",
-					Run:     clientCaching},
-				{Name: "getname", Arity: 2, Flags: own, Since: "2.6.9", Complexity: "O(1)",
-					Summary: "Get the current connection name", Run: clientGetName},
-				{Name: "getredir", Arity: 2, Flags: own, Since: "6.0.0", Complexity: "O(1)",
-					Summary: "Get tracking notifications redirection client ID if any", Run: clientGetRedir},
-				command.HelpSince("5.0.0"),
-				{Name: "id", Arity: 2, Flags: own, Since: "5.0.0", Complexity: "O(1)",
-					Summary: "Returns the client ID for the current connection", Run: clientID},
-				{Name: "info", Arity: 2, Flags: own, Since: "6.2.0", Complexity: "O(1)",
-					Tips:    "nondeterministic_output",
-					Summary: "Returns information about the current client connection.", Run: clientInfo},
-				{Name: "kill", Arity: -3, Flags: command.Admin | own, Since: "2.4.0",
-					Syntax: "<ip:port | [ID client-id [client-id ...]] " +
-						"[TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] " + clientfilter.Syntax + ">",
-					Complexity: "O(N) where N is the number of client connections",
-					Summary:    "Kill the connection of a client", Run: clientKill},
-				{Name: "list", Arity: -2, Flags: command.Admin | own, Since: "2.4.0", Tips: "nondeterministic_output",
-					Syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]] " +
-						clientfilter.Syntax, Complexity: "O(N) where N is the number of client connections",
-					Summary: "Get the list of client connections", Run: clientList},
-				{Name: "no-evict", Arity: 3, Flags: command.Admin | own, Since: "7.0.0", Complexity: "O(1)",
-					Syntax: "<ON | OFF>", Summary: "Set client eviction mode for the current connection",
-					Run: clientNoEvict},
-				{Name: "no-touch", Arity: 3, Flags: own, Since: "7.2.0", Complexity: "O(1)", Syntax: "<ON | OFF>",
-					Summary: "Controls whether commands sent by the client affect the LRU/LFU of accessed keys.",
-					Run:     clientNoTouch},
-				{Name: "pause", Arity: -3, Flags: command.Admin | own, Since: "2.9.50", Complexity: "O(1)",
-					Syntax: "timeout [WRITE | ALL]", Summary: "Stop processing commands from clients for some time",
-					Run: clientPause},
-				{Name: "reply", Arity: 3, Flags: own, Since: "3.2.0", Complexity: "O(1)", Syntax: "<ON | OFF | SKIP>",
-					Summary: "Instruct the server whether to reply to commands", Run: clientReply},
-				{Name: "setinfo", Arity: 4, Flags: own, Since: "7.2.0", Complexity: "O(1)",
-					Syntax:  "<LIB-NAME libname | LIB-VER libver>",
-					Summary: "Sets information specific to the client or connection.", Run: clientSetInfo},
-				{Name: "setname", Arity: 3, Flags: own, Since: "2.6.9", Complexity: "O(1)", Syntax: "connection-name",
-					Summary: "Set the current connection name", Run: clientSetName},
-				{Name: "tracking", Arity: -3, Flags: own, Since: "6.0.0", Syntax: "<ON | OFF> [OPTIN] [NOLOOP]",
-					Complexity: "O(1). Some options may introduce additional complexity.",
-					Summary:    "Enable or disable server assisted client side caching support", Run: clientTracking},
-				{Name: "trackinginfo", Arity: 2, Flags: own, Since: "6.2.0", Complexity: "O(1)",
-					Summary: "Return information about server assisted client side caching for the current " +
-						"connection", Run: clientTrackingInfo},
-				{Name: "unblock", Arity: -3, Flags: command.Admin | own, Since: "5.0.0",
-					Syntax:     "client-id [TIMEOUT | ERROR]",
-					Complexity: "O(log N) where N is the number of client connections",
-					Summary:    "Unblock a client blocked in a blocking command from a different connection",
-					Run:        clientUnblock},
-				{Name: "unpause", Arity: 2, Flags: command.Admin | own, Since: "6.2.0",
-					Complexity: "O(N) Where N is the number of paused clients",
-					Summary:    "Resume processing of clients that were paused", Run: clientUnpause},
-			}},
+		&command.Command{Name: "client", Arity: -2, Subs: []*command.Command{
+			{Name: "caching", Arity: 3, Flags: own, Run: clientCaching},
+			{Name: "getname", Arity: 2, Flags: own, Run: clientGetName},
+			{Name: "getredir", Arity: 2, Flags: own, Run: clientGetRedir},
+			command.HelpSince("5.0.0"),
+			{Name: "id", Arity: 2, Flags: own, Run: clientID},
+			{Name: "info", Arity: 2, Flags: own, Run: clientInfo},
+			{Name: "kill", Arity: -3, Flags: command.Admin | own,
+				Syntax: "<ip:port | [ID client-id [client-id ...]] " +
+					"[TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] " + clientfilter.Syntax + ">",
+				Run: clientKill},
+			{Name: "list", Arity: -2, Flags: command.Admin | own,
+				Syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]] " +
+					clientfilter.Syntax, Run: clientList},
+			{Name: "no-evict", Arity: 3, Flags: command.Admin | own, Run: clientNoEvict},
+			{Name: "no-touch", Arity: 3, Flags: own, Since: "7.2.0", Complexity: "O(1)", Syntax: "<ON | OFF>",
+				Summary: "Controls whether commands sent by the client affect the LRU/LFU of accessed keys.",
+				Run:     clientNoTouch},
+			{Name: "pause", Arity: -3, Flags: command.Admin | own, Run: clientPause},
+			{Name: "reply", Arity: 3, Flags: own, Run: clientReply},
+			{Name: "setinfo", Arity: 4, Flags: own, Since: "7.2.0", Complexity: "O(1)",
+				Syntax:  "<LIB-NAME libname | LIB-VER libver>",
+				Summary: "Sets information specific to the client or connection.", Run: clientSetInfo},
+			{Name: "setname", Arity: 3, Flags: own, Run: clientSetName},
+			{Name: "tracking", Arity: -3, Flags: own, Syntax: "<ON | OFF> [OPTIN] [NOLOOP]", Run: clientTracking},
+			{Name: "trackinginfo", Arity: 2, Flags: own, Run: clientTrackingInfo},
+			{Name: "unblock", Arity: -3, Flags: command.Admin | own, Run: clientUnblock},
+			{Name: "unpause", Arity: 2, Flags: command.Admin | own, Run: clientUnpause},
+		}},
 	)
 }
 
@@ -101,11 +75,7 @@ func clientGetName(c *command.Call) error {
 
 // clientSetName handles CLIENT SETNAME connection-name.
 func clientSetName(c *command.Call) error {
-	if err := sessionOf(c).setName(c.Args.Next()); err != nil {
-		return err
-	}
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(sessionOf(c).setName(c.Args.Next()))
 }
 
 // clientSetInfo handles CLIENT SETINFO LIB-NAME libname and CLIENT SETINFO LIB-VER libver.

@@ -131,7 +131,7 @@ func clientPause(c *command.Call) error {
 func clientUnpause(c *command.Call) error {
 	s := sessionOf(c).server
 	s.paused.Store(nil)
-	c.Conn.DeferUntilUnlocked(s.RetryWaiting)
+	c.Conn.DeferUntilUnlocked(s.PoliciesChanged)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, ss := range s.sessions {

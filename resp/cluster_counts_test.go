@@ -18,6 +18,7 @@ import (
 	"rlserver/cluster/overview"
 	"rlserver/cluster/slot"
 	"rlserver/engine"
+	"rlserver/engine/policy"
 	"rlserver/resp/command"
 	"rlserver/resp/config"
 	"rlserver/resp/forward"
@@ -68,7 +69,7 @@ func (f *fakeCluster) View() command.ClusterView { return f.view }
 
 func (f *fakeCluster) Wanted(string) func() bool { return f.wanted }
 
-func (f *fakeCluster) SetPolicies(_ *command.Env, list []*engine.Policy) (engine.PolicyChanges, error) {
+func (f *fakeCluster) SetPolicies(_ *command.Env, list []*policy.Policy) (engine.PolicyChanges, error) {
 	f.shared.Add(1)
 	return f.partition.Engine.SetPolicies(f.partition.Clock.Now(), list), nil
 }

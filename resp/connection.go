@@ -14,25 +14,17 @@ func init() {
 	const handshake = command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth |
 		command.AllowBusy
 	command.Register("connection",
-		&command.Command{Name: "auth", Arity: -2, Flags: handshake, Syntax: "[username] password", Since: "1.0.0",
-			Complexity: "O(N) where N is the number of passwords defined for the user",
-			Summary:    "Authenticate to the server", Run: auth},
-		&command.Command{Name: "echo", Arity: 2, Flags: command.Loading | command.Stale | command.Fast,
-			Syntax: "message", Since: "1.0.0", Complexity: "O(1)", Summary: "Echo the given string", Run: echo},
-		&command.Command{Name: "hello", Arity: -1, Flags: handshake,
-			Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Since: "6.0.0", Complexity: "O(1)",
-			Summary: "Handshake with Redis", Run: hello},
+		&command.Command{Name: "auth", Arity: -2, Flags: handshake, Run: auth},
+		&command.Command{Name: "echo", Arity: 2, Flags: command.Loading | command.Stale | command.Fast, Run: echo},
+		&command.Command{Name: "hello", Arity: -1, Flags: handshake, Run: hello},
 		&command.Command{Name: "ping", Arity: -1, Flags: command.Fast | command.Health | command.WhileSubscribed,
-			Tips: "request_policy:all_shards response_policy:all_succeeded", Syntax: "[message]", Since: "1.0.0",
-			Complexity: "O(1)", Summary: "Ping the server", Run: ping},
+			Run: ping},
 		&command.Command{Name: "quit", Arity: -1, Flags: handshake | command.Immediate | command.WhileSubscribed,
-			Since: "1.0.0", Complexity: "O(1)", Summary: "Close the connection", Run: quit},
+			Run: quit},
 		&command.Command{Name: "reset", Arity: 1, Flags: handshake | command.Immediate | command.WhileSubscribed,
-			Since: "6.2.0", Complexity: "O(1)", Summary: "Reset the connection", Run: reset},
+			Run: reset},
 		&command.Command{Name: "select", Arity: 2, Flags: command.Loading | command.Stale | command.Fast,
-			Syntax: "index", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Change the selected database for the current connection", Refused: selectRefused,
-			Run: selectDatabase},
+			Refused: selectRefused, Run: selectDatabase},
 	)
 }
 
@@ -65,12 +57,7 @@ func auth(c *command.Call) error {
 		return err
 	}
 
-	if err := s.login(user, password); err != nil {
-		return err
-	}
-
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(s.login(user, password))
 }
 
 // echo handles ECHO message.

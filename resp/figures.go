@@ -10,7 +10,7 @@ import (
 	"rlserver/resp/command"
 )
 
-// Figures returns the current figures. It takes no lock that a call holds for long.
+// Figures implements command.Server.
 func (s *Server) Figures() command.Figures {
 	t := s.totals()
 	s.mu.Lock()
@@ -52,8 +52,8 @@ func (s *Server) tracking() (clients int) {
 	return clients
 }
 
-// resetFigures resets the counters of Figures and of Env.Stats, for CONFIG RESETSTAT.
-func (s *Server) resetFigures() {
+// ResetFigures implements command.Server.
+func (s *Server) ResetFigures() {
 	s.resetTotals()
 	s.oomRefusals.Store(0)
 	s.AccessLog.ResetCounts()
@@ -73,9 +73,9 @@ func (s *Server) certificateExpiry() int64 {
 	return s.certificates.Expiry().Unix()
 }
 
-// freeMemory returns memory to the system. It costs a garbage collection, so it runs once a second
-// at most for all clients together.
-func (s *Server) freeMemory() {
+// FreeMemory implements command.Server. It costs a garbage collection, so it runs once a second at
+// most for all clients together.
+func (s *Server) FreeMemory() {
 	if _, ok := s.allows(&s.purge, time.Second); ok {
 		debug.FreeOSMemory()
 	}

@@ -9,8 +9,8 @@ import (
 	"rlserver/resp/wire"
 )
 
-// keyspaces returns the engines on which calls run on this node.
-func (s *Server) keyspaces() (list []command.Keyspace) {
+// Keyspaces implements command.Server.
+func (s *Server) Keyspaces() (list []command.Keyspace) {
 	for _, p := range s.partitions() {
 		if p.group >= 0 {
 			list = append(list, command.Keyspace{Group: p.group, Engine: p.env.Engine, Time: p.env.Time})

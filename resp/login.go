@@ -15,10 +15,10 @@ import (
 // one. It checks no password if too many logins have failed.
 func (s *session) login(user, password []byte) error {
 	var a *acl.Account
-	wait := s.server.Logins.Try(s.Address(), func() logins.Outcome {
+	wait := s.server.Logins.Try(s.Address(), func() logins.Result {
 		proven := false
 		a, proven = s.server.Users.Verify(string(user), password)
-		return logins.OutcomeOf(a != nil, proven)
+		return logins.ResultOf(a != nil, proven)
 	})
 	if wait > 0 {
 		return engine.Error("ERR " + logins.Refusal(wait))

@@ -16,8 +16,7 @@ import (
 func init() {
 	command.Register("server",
 		&command.Command{Name: "monitor", Arity: 1,
-			Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Since: "1.0.0",
-			Summary: "Listen for all requests received by the server in real time", Run: monitor},
+			Flags: command.Admin | command.NoScript | command.Loading | command.Stale, Run: monitor},
 	)
 }
 

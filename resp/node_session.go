@@ -213,11 +213,11 @@ func (s *session) unblockForNode(words [][]byte) {
 }
 
 // howToUnblock has what forward.Unblock names.
-var howToUnblock = map[string]waitqueue.Outcome{"TIMEOUT": waitqueue.TimedOut, "ERROR": waitqueue.Cancelled}
+var howToUnblock = map[string]waitqueue.State{"TIMEOUT": waitqueue.TimedOut, "ERROR": waitqueue.Cancelled}
 
 // unblockElsewhere ends the waiting of a call of the client on another node, on behalf of another
 // client. It reports whether one has waited.
-func (s *session) unblockElsewhere(how waitqueue.Outcome, by *session) bool {
+func (s *session) unblockElsewhere(how waitqueue.State, by *session) bool {
 	if by.Executing {
 		return false
 	}

@@ -64,8 +64,12 @@ type partition struct {
 	advises bool            // its errors say whether a call may be sent again
 	ended   <-chan struct{} // closed when the partition is no longer led here; nil: it always is
 	lead    Leadership      // of a group
-	group   int             // number of the group; -1: all keys, or none
+	group   int             // number of the group; -1: none
+	groups  int             // how many groups the slots are divided into
 }
+
+// has reports whether the keys of a slot are here.
+func (p *partition) has(at int) bool { return p.group >= 0 && slot.Group(at, p.groups) == p.group }
 
 // replicated is the journal of a group that this node leads: replies wait until a majority has the
 // changes.
@@ -97,10 +101,9 @@ func (s *Server) partitionOf(group int, led Partition) *partition {
 	env := s.Env
 	p := &partition{
 		env: &env, queues: new(waitqueue.Queues), group: group, lead: led.Leadership, ended: led.Ended(),
-		journal: &replicated{led.Leadership, s, group}, advises: true,
+		groups: s.cluster.Groups(), journal: &replicated{led.Leadership, s, group}, advises: true,
 	}
 	env.Engine, env.Time, env.Waiting, env.Ended = led.Engine, led.Clock, p.queues, p.ended
-	env.RetryWaiting = p.queues.RetryAll
 	p.queues.Init(led.Engine, led.Clock, s.executor, s.changesPaused)
 	s.led[group].Store(p)
 	go func() {

@@ -3,6 +3,7 @@ package resp
 import (
 	"cmp"
 	"math"
+	"slices"
 	"sync/atomic"
 
 	"rlserver/cluster/slot"
@@ -21,7 +22,7 @@ import (
 
 // place connects the server with its partitions.
 func (s *Server) place(o *Options) {
-	s.home = &partition{env: &s.Env, queues: &s.queues}
+	s.home = &partition{env: &s.Env, queues: &s.queues, groups: 1}
 	s.only = []*partition{s.home}
 	s.Env.Cluster, s.Mode, s.ChangeUsers = command.Alone{}, "standalone", s.changeOwnUsers
 	if o.Journal != nil {
@@ -171,7 +172,10 @@ func (s *session) spreads(c *command.Command) bool { return c.Merge != nil && s.
 // keyBound returns how many bytes the keys may take if nothing can be evicted here, at least the
 // budget: see spared.
 func (s *Server) keyBound() int64 {
-	if s.cluster == nil || s.Settings.Policy() == eviction.NoEviction {
+	switch {
+	case s.cluster == nil:
+		return math.MinInt64 // the budget
+	case s.Settings.Policy() == eviction.NoEviction:
 		return 0
 	}
 	return cmp.Or(s.Settings.MaxMemory(), math.MaxInt64)
@@ -181,9 +185,6 @@ func (s *Server) keyBound() int64 {
 // node follows, the leader evicts, which may have a larger budget, as its overhead may be less. So
 // calls are refused only when the keys alone take maxmemory, and if they run here.
 func (s *session) spared(p *command.Prepared) bool {
-	if s.server.cluster == nil {
-		return false
-	}
 	if !s.server.Engine.Memory().Full() {
 		return true
 	}
@@ -198,6 +199,5 @@ func (s *session) spared(p *command.Prepared) bool {
 	if at < 0 {
 		return false
 	}
-	_, err := s.server.cluster.Lead(slot.Group(at, max(s.server.cluster.Groups(), 1)))
-	return err != nil
+	return !slices.ContainsFunc(s.server.partitions(), func(p *partition) bool { return p.has(at) })
 }

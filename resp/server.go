@@ -135,9 +135,7 @@ func NewServer(o Options) *Server {
 	}
 	s.Channels = pubsub.New(&o.Settings.PubSub)
 	s.Channels.Relieve = func() { s.evictClients(&s.memory.Normal) }
-	s.Waiting, s.RetryWaiting = &s.queues, s.PoliciesChanged
-	s.Env.Figures, s.ResetFigures, s.FreeMemory = s.Figures, s.resetFigures, s.freeMemory
-	s.ChangeSettings, s.Keyspaces = s.changeSettings, s.keyspaces
+	s.Waiting, s.Env.Server = &s.queues, s
 	s.Scripts = lua.NewScripts()
 	s.listener = notify.New(s.Channels, &o.Settings.NotifyEvents)
 	s.listener.Attach(o.Engine.Memory())

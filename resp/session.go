@@ -91,7 +91,7 @@ func (s *Server) newSession(g *wire.Guard) *session {
 			Hasher: command.Hasher{Engine: s.Engine},
 		},
 	}
-	ss.Init(s.executor, ss)
+	ss.Init(&s.Env, ss)
 	ss.Conn, ss.Reply.Limiter = ss, ss
 	ss.messages.Init(s.Channels, g)
 	ss.Tx.Listener = ss

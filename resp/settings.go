@@ -8,8 +8,8 @@ import (
 	"rlserver/resp/config"
 )
 
-// changeSettings changes and applies settings, all or none. The call is CONFIG SET.
-func (s *Server) changeSettings(c *command.Call, changes []config.Change) error {
+// ChangeSettings implements command.Server. The call is CONFIG SET.
+func (s *Server) ChangeSettings(c *command.Call, changes []config.Change) error {
 	s.setting.Lock()
 	defer s.setting.Unlock()
 	var apply []func()

@@ -13,10 +13,7 @@ func init() {
 	const operator = command.Admin | command.NoScript | command.Loading | command.Stale
 	command.Register("server",
 		&command.Command{Name: "shutdown", Arity: -1, Flags: operator | command.NoMulti | command.AllowBusy,
-			Since: "1.0.0", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
-			Complexity: "O(N) when saving, where N is the total number of keys in all databases when saving " +
-				"data, otherwise O(1)",
-			Summary: "Synchronously save the dataset to disk and then shut down the server", Run: shutdown},
+			Run: shutdown},
 	)
 }
 

@@ -15,20 +15,13 @@ func init() {
 	const flags = command.NoScript | command.Loading | command.Stale | command.AllowBusy
 	execCommand = &command.Command{Name: "exec", Arity: 1,
 		Flags: command.NoScript | command.Loading | command.Stale | command.SkipSlowlog | command.Immediate,
-		Since: "1.2.0", Complexity: "Depends on commands in the transaction",
-		Summary: "Execute all commands issued after MULTI", Run: exec}
+		Run:   exec}
 	watchCommand = &command.Command{Name: "watch", Arity: -2, Flags: flags | command.Fast | command.Immediate,
-		Since: "2.2.0", Complexity: "O(1) for every key.", Keys: []command.KeySpec{command.KeysToEnd("RO", 1, 1)},
-		Syntax: "key [key ...]", Summary: "Watch the given keys to determine execution of the MULTI/EXEC block",
-		Run: watchKeys}
+		Keys: []command.KeySpec{command.KeysToEnd("RO", 1, 1)}, Run: watchKeys}
 	command.Register("transactions", execCommand, watchCommand,
-		&command.Command{Name: "multi", Arity: 1, Flags: flags | command.Fast | command.Immediate, Since: "1.2.0",
-			Complexity: "O(1)", Summary: "Mark the start of a transaction block", Run: multiStart},
-		&command.Command{Name: "discard", Arity: 1, Flags: flags | command.Fast | command.Immediate, Since: "2.0.0",
-			Complexity: "O(N), when N is the number of queued commands",
-			Summary:    "Discard all commands issued after MULTI", Run: discard},
-		&command.Command{Name: "unwatch", Arity: 1, Flags: flags | command.Fast, Since: "2.2.0", Complexity: "O(1)",
-			Summary: "Forget about all watched keys", Run: unwatchKeys},
+		&command.Command{Name: "multi", Arity: 1, Flags: flags | command.Fast | command.Immediate, Run: multiStart},
+		&command.Command{Name: "discard", Arity: 1, Flags: flags | command.Fast | command.Immediate, Run: discard},
+		&command.Command{Name: "unwatch", Arity: 1, Flags: flags | command.Fast, Run: unwatchKeys},
 	)
 }
 

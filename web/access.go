@@ -27,7 +27,7 @@ type Access struct {
 	WithoutLogin func() Permission
 	// Limit calls a function that checks the credentials of a client. If too many logins have
 	// failed, it returns how long the client has to wait instead.
-	Limit func(address string, check func() logins.Outcome) (wait time.Duration)
+	Limit func(address string, check func() logins.Result) (wait time.Duration)
 	// Login returns the permission of a user, or nil if the user or the password is wrong. It takes
 	// the same time for both, and counts failures. proven is false for users without a password:
 	// any password is right for them.
@@ -139,9 +139,9 @@ func (s *Server) login(r *http.Request) (may Permission, proven bool, wait time.
 	case check == nil:
 		return nil, false, 0
 	}
-	wait = s.access.Limit(r.RemoteAddr, func() logins.Outcome {
+	wait = s.access.Limit(r.RemoteAddr, func() logins.Result {
 		may, proven = check()
-		return logins.OutcomeOf(may != nil, proven)
+		return logins.ResultOf(may != nil, proven)
 	})
 	if may != nil && !proven {
 		if !suffices || !certified && s.access.WithoutLogin() == nil {

@@ -161,7 +161,7 @@ func TestWrongCredentialsAreLimited(t *testing.T) {
 	c := accessCase{token: true, unprotected: true}
 	o.Access = c.access()
 	failed, checks := 0, 0
-	o.Access.Limit = func(address string, check func() logins.Outcome) time.Duration {
+	o.Access.Limit = func(address string, check func() logins.Result) time.Duration {
 		assert.Equal(t, remote, address)
 		if failed == 3 {
 			return 1100 * time.Millisecond

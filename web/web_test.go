@@ -95,7 +95,7 @@ var open = Access{
 	Limit:        unlimited,
 }
 
-func unlimited(_ string, check func() logins.Outcome) time.Duration { check(); return 0 }
+func unlimited(_ string, check func() logins.Result) time.Duration { check(); return 0 }
 
 func options(source Source) Options {
 	return Options{

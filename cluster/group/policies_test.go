@@ -34,7 +34,7 @@ func (n *node) usePolicy(version uint64, words ...string) {
 	}
 	p, err := rule.ParsePolicy([]byte("p"), definition)
 	require.NoError(n.trio.t, err)
-	n.policies.Set(version, []*engine.Policy{policy.New(p)})
+	n.policies.Set(version, []*policy.Policy{policy.New(p)})
 }
 
 // check makes one call against the policy p.

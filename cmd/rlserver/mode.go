@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rlserver/engine"
+	"rlserver/engine/policy"
 	"rlserver/persistence"
 	"rlserver/resp"
 	"rlserver/web"
@@ -35,7 +36,7 @@ type mode interface {
 	restore(ctx context.Context, p *parts) error
 	loaded(p *parts)
 	accept(p *parts)
-	setPolicies(p *parts, list []*engine.Policy) (engine.PolicyChanges, error)
+	setPolicies(p *parts, list []*policy.Policy) (engine.PolicyChanges, error)
 
 	// dismissed is closed when the server has to stop for a reason that why returns.
 	dismissed() <-chan struct{}
@@ -101,7 +102,7 @@ func (standalone) restore(ctx context.Context, p *parts) error {
 func (standalone) loaded(p *parts) { p.server.SetLoading(false) }
 func (standalone) accept(*parts)   {}
 
-func (standalone) setPolicies(p *parts, list []*engine.Policy) (engine.PolicyChanges, error) {
+func (standalone) setPolicies(p *parts, list []*policy.Policy) (engine.PolicyChanges, error) {
 	changes := p.engine.SetPolicies(p.clock.Now(), list)
 	p.server.PoliciesChanged()
 	return changes, nil

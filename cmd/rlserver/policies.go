@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"rlserver/engine"
+	"rlserver/engine/policy"
 	"rlserver/internal/policyfile"
 	"rlserver/resp/command"
 )
 
 // setPolicies implements mode: it sets the policies of the file on all nodes.
-func (c *clusterParts) setPolicies(_ *parts, list []*engine.Policy) (engine.PolicyChanges, error) {
+func (c *clusterParts) setPolicies(_ *parts, list []*policy.Policy) (engine.PolicyChanges, error) {
 	if c.leads(policyGroup) == nil {
 		return engine.PolicyChanges{}, policyfile.ErrElsewhere
 	}
@@ -18,7 +19,7 @@ func (c *clusterParts) setPolicies(_ *parts, list []*engine.Policy) (engine.Poli
 }
 
 // SetPolicies implements resp.Cluster.
-func (c *clusterParts) SetPolicies(_ *command.Env, list []*engine.Policy) (changes engine.PolicyChanges, err error) {
+func (c *clusterParts) SetPolicies(_ *command.Env, list []*policy.Policy) (changes engine.PolicyChanges, err error) {
 	err = c.changePolicies(func(definitions map[string]string) bool {
 		changes = engine.PolicyChanges{}
 		for _, p := range list {

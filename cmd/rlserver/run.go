@@ -16,6 +16,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/background"
+	"rlserver/engine/policy"
 	"rlserver/internal/certs"
 	"rlserver/internal/clock"
 	"rlserver/internal/listen"
@@ -31,7 +32,7 @@ import (
 // parts are the parts of a server. They are opened in the order of the fields.
 type parts struct {
 	setup     setup
-	policies  []*engine.Policy // read from the file of --policies
+	policies  []*policy.Policy // read from the file of --policies
 	hangups   chan os.Signal
 	settings  *config.Settings
 	log       *slog.Logger
@@ -169,7 +170,7 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 }
 
 // readPolicies reads the file of --policies.
-func readPolicies(path string) ([]*engine.Policy, error) {
+func readPolicies(path string) ([]*policy.Policy, error) {
 	policies, err := policyfile.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("--policies cannot be read: %w", err)
@@ -195,7 +196,7 @@ func (p *parts) connect() {
 	p.mode.connectServer(p, &serverOptions)
 	if path := p.settings.Start.Policies; path != "" {
 		p.file = policyfile.New(policyfile.Options{
-			Set:  func(list []*engine.Policy) (engine.PolicyChanges, error) { return p.mode.setPolicies(p, list) },
+			Set:  func(list []*policy.Policy) (engine.PolicyChanges, error) { return p.mode.setPolicies(p, list) },
 			Path: path, Refusal: adapter.Refusal, Log: p.log,
 		})
 		serverOptions.ReloadPolicies = p.file.Reload

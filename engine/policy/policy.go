@@ -14,13 +14,13 @@ import (
 // Policy is a named limit that the engine keeps, for Tx.Check. It is immutable except for its
 // counters: changing a policy replaces it. Policies belong to no database, and FLUSHALL keeps them.
 type Policy struct {
-	of rule.Policy
+	of rule.Definition
 	// nil until a table has the policy; a policy that replaces it takes over its counters
 	decisions *stats.Decisions
 }
 
 // New makes a policy that no table has yet.
-func New(p rule.Policy) *Policy { return &Policy{of: p} }
+func New(d rule.Definition) *Policy { return &Policy{of: d} }
 
 // Name returns the name by which Check finds the policy.
 func (p *Policy) Name() string { return p.of.Name }
@@ -42,7 +42,7 @@ func (p *Policy) Shadow() bool { return p.of.Shadow }
 func (p *Policy) Decisions() stats.DecisionCounts { return p.decisions.Snapshot() }
 
 // Count counts a decision. stripe is any number, see stats.Decisions.
-func (p *Policy) Count(stripe int, o stats.Outcome) { p.decisions.Count(stripe, o) }
+func (p *Policy) Count(stripe int, o stats.Decision) { p.decisions.Count(stripe, o) }
 
 // ResetDecisions sets the counts to 0.
 func (p *Policy) ResetDecisions() { p.decisions.Reset() }

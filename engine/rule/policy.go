@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Policy is a named rule.
-type Policy struct {
+// Definition defines a policy: a named rule.
+type Definition struct {
 	Name string
 	// the definition in canonical form: SLIDE 5 1m SHADOW. ParsePolicy parses it
 	Text   string
@@ -19,21 +19,21 @@ type Policy struct {
 // ParsePolicy makes a policy of a name and the words of its definition: an algorithm, its fields,
 // and its options and SHADOW in any order. Words are in any case. The arguments are not kept.
 // The error is an Error, or a *DefinitionError that wraps one.
-func ParsePolicy(name []byte, words [][]byte) (Policy, error) {
+func ParsePolicy(name []byte, words [][]byte) (Definition, error) {
 	if err := checkPolicyName(name); err != nil {
-		return Policy{}, err
+		return Definition{}, err
 	}
 	return ParseStored(name, words)
 }
 
 // ParseStored is ParsePolicy for a policy that was accepted before, whatever its name.
-func ParseStored(name []byte, words [][]byte) (Policy, error) {
+func ParseStored(name []byte, words [][]byte) (Definition, error) {
 	d := definition{words: words}
 	d.read()
 	if d.err != nil {
-		return Policy{}, d.err
+		return Definition{}, d.err
 	}
-	return Policy{Name: string(name), Text: strings.Join(d.text, " "), Rule: d.rule, Shadow: d.shadow}, nil
+	return Definition{Name: string(name), Text: strings.Join(d.text, " "), Rule: d.rule, Shadow: d.shadow}, nil
 }
 
 // DefinitionError is an error in a word of a definition.

@@ -7,7 +7,7 @@
 //	  -> the source has failures left?     its own bucket: login-failures per minute
 //	  -> it has failed before?             the bucket of all: login-failures-total per minute
 //	  -> check                             outside of the lock: hashing takes time
-//	  -> the outcome                       a failure takes a token, a success takes none
+//	  -> the result                        a failure takes a token, a success takes none
 //
 // A source is an IPv4 address, the /64 network of an IPv6 address, the loopback network, or the
 // Unix socket. Each has a token bucket (limit.Bucket) that holds as many tokens as failures are

@@ -17,18 +17,18 @@ import (
 // Memory is how long a source counts as one that has failed after its last failure.
 const Memory = time.Hour
 
-// Outcome is the outcome of a check.
-type Outcome int
+// Result is the result of a check.
+type Result int
 
-// The outcomes.
+// The results.
 const (
-	Wrong    Outcome = iota
-	Unproven         // the user needs no password, so that any is right
+	Wrong    Result = iota
+	Unproven        // the user needs no password, so that any is right
 	Right
 )
 
-// OutcomeOf returns the outcome of a check that was right, and that proves who the client is.
-func OutcomeOf(right, proven bool) Outcome {
+// ResultOf returns the result of a check that was right, and that proves who the client is.
+func ResultOf(right, proven bool) Result {
 	switch {
 	case !right:
 		return Wrong
@@ -94,7 +94,7 @@ func (l *Limiter) Sources() int {
 // Try calls check, which checks what a client at an address has given, unless too many logins have
 // failed. It then returns how long the client has to wait, and check is not called. Several checks
 // may run at the same time.
-func (l *Limiter) Try(address string, check func() Outcome) (wait time.Duration) {
+func (l *Limiter) Try(address string, check func() Result) (wait time.Duration) {
 	ip := ipOf(address)
 	contains := func(n netip.Prefix) bool { return n.Contains(ip) }
 	if slices.ContainsFunc(l.settings.networks(), contains) {
@@ -107,9 +107,9 @@ func (l *Limiter) Try(address string, check func() Outcome) (wait time.Duration)
 		l.refuse(address, wait)
 		return wait
 	}
-	outcome := Wrong // also if the check panics
-	defer func() { l.end(source, a, outcome) }()
-	outcome = check()
+	result := Wrong // also if the check panics
+	defer func() { l.end(source, a, result) }()
+	result = check()
 	return 0
 }
 
@@ -190,7 +190,7 @@ func (l *Limiter) reserve(r *record, a attempt) {
 }
 
 // end takes the tokens of a check that has failed, and remembers the source.
-func (l *Limiter) end(source Source, a attempt, outcome Outcome) {
+func (l *Limiter) end(source Source, a attempt, result Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.ended.Broadcast()
@@ -202,7 +202,7 @@ func (l *Limiter) end(source Source, a attempt, outcome Outcome) {
 	if a.all {
 		l.all.running--
 	}
-	switch outcome {
+	switch result {
 	case Wrong:
 		l.all.take(rule(&l.settings.Total), now)
 		if r == nil {

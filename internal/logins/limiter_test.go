@@ -31,8 +31,8 @@ func newBench() *bench {
 	return b
 }
 
-func (b *bench) try(address string, outcome Outcome) (wait time.Duration) {
-	return b.Try(address, func() Outcome { b.checked++; return outcome })
+func (b *bench) try(address string, result Result) (wait time.Duration) {
+	return b.Try(address, func() Result { b.checked++; return result })
 }
 
 // by returns a clock with a monotonic clock of the test.
@@ -247,7 +247,7 @@ func TestLimitsCanBeChanged(t *testing.T) {
 
 // limitOf returns after how many failures an address is refused.
 func (l *Limiter) limitOf(t *testing.T, address string) (n int) {
-	for l.Try(address, func() Outcome { return Wrong }) == 0 {
+	for l.Try(address, func() Result { return Wrong }) == 0 {
 		n++
 		require.Less(t, n, 1000)
 	}
@@ -263,11 +263,11 @@ func TestChecksAtTheSameTime(t *testing.T) {
 		start := time.Now()
 		l := New(&settings, by(func() time.Duration { return time.Since(start) }), slog.New(slog.DiscardHandler))
 		var checked, refused atomic.Int64
-		try := func(outcome Outcome) {
-			wait := l.Try("192.0.2.1:1", func() Outcome {
+		try := func(result Result) {
+			wait := l.Try("192.0.2.1:1", func() Result {
 				checked.Add(1)
 				time.Sleep(time.Millisecond)
-				return outcome
+				return result
 			})
 			if wait > 0 {
 				refused.Add(1)
@@ -291,7 +291,7 @@ func TestChecksAtTheSameTime(t *testing.T) {
 		checked.Store(0)
 		func() {
 			defer func() { recover() }()
-			l.Try("192.0.2.1:1", func() Outcome { panic("a check fails") })
+			l.Try("192.0.2.1:1", func() Result { panic("a check fails") })
 		}()
 		for range 100 {
 			all.Go(func() { try(Wrong) })

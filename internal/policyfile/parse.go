@@ -12,7 +12,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"rlserver/engine"
 	"rlserver/engine/policy"
 	"rlserver/engine/rule"
 )
@@ -33,7 +32,7 @@ func errorAt(at *yaml.Node, format string, args ...any) error {
 var wholeFile = new(yaml.Node)
 
 // parse parses a file of policies. The error is a *lineError.
-func parse(text []byte) (list []*engine.Policy, err error) {
+func parse(text []byte) (list []*policy.Policy, err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil { // the library panics on internal errors
 			list, err = nil, errorAt(wholeFile, "this is not YAML: %.128s", fmt.Sprint(panicked))
@@ -159,7 +158,7 @@ func policyFields() (names []string) {
 }
 
 // parsePolicy converts a field to a policy: it parses the fields as arguments of RL.POLICY SET.
-func parsePolicy(f field) (*engine.Policy, error) {
+func parsePolicy(f field) (*policy.Policy, error) {
 	parts, err := fieldsOf(f.value, fmt.Sprintf("policy %.128s", f.name), policyFields()...)
 	if err != nil {
 		return nil, err

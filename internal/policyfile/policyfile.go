@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rlserver/engine"
+	"rlserver/engine/policy"
 	"rlserver/internal/smallfile"
 )
 
@@ -18,7 +19,7 @@ const maxSize = 16 << 20
 
 // Read reads a file of policies. The error contains the path and, if the content is wrong, the
 // line.
-func Read(path string) ([]*engine.Policy, error) {
+func Read(path string) ([]*policy.Policy, error) {
 	text, err := smallfile.Read(path, maxSize)
 	if err != nil {
 		return nil, err
@@ -34,7 +35,7 @@ func Read(path string) ([]*engine.Policy, error) {
 type Options struct {
 	Path string
 	// Set sets policies. The error may be ErrElsewhere.
-	Set     func([]*engine.Policy) (engine.PolicyChanges, error)
+	Set     func([]*policy.Policy) (engine.PolicyChanges, error)
 	Refusal func() string // why changes are refused now, or ""
 	Log     *slog.Logger
 }
@@ -47,7 +48,7 @@ type File struct {
 	Options
 	// held from reading to setting, so that an older version never replaces a newer one
 	mu   sync.Mutex
-	last []*engine.Policy // as read last
+	last []*policy.Policy // as read last
 }
 
 // New returns a File without reading it.
@@ -69,7 +70,7 @@ func (f *File) Reload() error {
 }
 
 // Set sets policies that Read has returned. Policies with other names stay.
-func (f *File) Set(list []*engine.Policy) {
+func (f *File) Set(list []*policy.Policy) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_ = f.set(list)
@@ -84,7 +85,7 @@ func (f *File) SetAgain() {
 	}
 }
 
-func (f *File) set(list []*engine.Policy) error {
+func (f *File) set(list []*policy.Policy) error {
 	f.last = list
 	changes, err := f.Options.Set(list)
 	switch err {

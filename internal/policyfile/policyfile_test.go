@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
+	"rlserver/engine/policy"
 )
 
 func TestParsePolicies(t *testing.T) {
@@ -259,7 +260,7 @@ func TestRefusedPoliciesAreReported(t *testing.T) {
 	refused := errors.New("ERR the policies of a cluster may take 4 bytes")
 	f := New(Options{
 		Path: path, Refusal: func() string { return "" }, Log: slog.New(slog.NewTextHandler(&log, nil)),
-		Set: func([]*engine.Policy) (engine.PolicyChanges, error) { return engine.PolicyChanges{}, refused },
+		Set: func([]*policy.Policy) (engine.PolicyChanges, error) { return engine.PolicyChanges{}, refused },
 	})
 	assert.Equal(t, refused, f.Reload())
 	f.SetAgain()

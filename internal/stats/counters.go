@@ -42,7 +42,7 @@ func (c *Counters) of(index int) *command {
 }
 
 // Decided counts a decision of a command. stripe is any number, such as that of the connection.
-func (c *Counters) Decided(index, stripe int, o Outcome) { c.of(index).decisions.Count(stripe, o) }
+func (c *Counters) Decided(index, stripe int, o Decision) { c.of(index).decisions.Count(stripe, o) }
 
 // Rejected counts a call that was refused before it ran.
 func (c *Counters) Rejected(index, stripe int) { c.of(index).stripes[stripe%stripes].rejected.Add(1) }

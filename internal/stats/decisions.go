@@ -2,28 +2,28 @@ package stats
 
 import "sync/atomic"
 
-// Outcome is the decision of a limiter on a call.
-type Outcome uint8
+// Decision is the decision of a limiter on a call.
+type Decision uint8
 
 const (
-	Admitted     Outcome = iota
-	Denied               // the call is over the limit
-	ShadowDenied         // admitted only because the policies that denied it are in SHADOW mode
-	outcomes
+	Admitted     Decision = iota
+	Denied                // the call is over the limit
+	ShadowDenied          // admitted only because the policies that denied it are in SHADOW mode
+	kinds
 )
 
 // stripes is the number of separate values of which a counter is the sum.
 const stripes = 8
 
-// Decisions counts decisions by outcome. Stripes keep goroutines from contending for a cache line;
+// Decisions counts decisions by kind. Stripes keep goroutines from contending for a cache line;
 // the sum is exact. The zero value is ready to use.
 type Decisions [stripes]struct {
-	counts [outcomes]atomic.Int64
-	_      [64 - 8*outcomes]byte // padding to a cache line
+	counts [kinds]atomic.Int64
+	_      [64 - 8*kinds]byte // padding to a cache line
 }
 
 // Count counts a decision. stripe is any number, such as that of the connection.
-func (d *Decisions) Count(stripe int, o Outcome) { d[stripe%stripes].counts[o].Add(1) }
+func (d *Decisions) Count(stripe int, o Decision) { d[stripe%stripes].counts[o].Add(1) }
 
 // Snapshot returns the current counts.
 func (d *Decisions) Snapshot() (sum DecisionCounts) {

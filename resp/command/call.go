@@ -142,6 +142,33 @@ func (c *Call) ReplyError(text string) {
 	c.Reply.Error(text)
 }
 
+// ReplyOK replies with OK, unless there is an error, which it returns. So do the following.
+func (c *Call) ReplyOK(err error) error {
+	if err == nil {
+		c.Reply.OK()
+	}
+	return err
+}
+
+// ReplyFlag replies with 1 or 0.
+func (c *Call) ReplyFlag(yes bool, err error) error {
+	if err == nil {
+		c.Reply.Flag(yes)
+	}
+	return err
+}
+
+// ReplyCount replies with a size.
+func (c *Call) ReplyCount(n int, err error) error { return c.ReplyInteger(int64(n), err) }
+
+// ReplyInteger replies with an integer.
+func (c *Call) ReplyInteger(n int64, err error) error {
+	if err == nil {
+		c.Reply.Integer(n)
+	}
+	return err
+}
+
 // Decided counts a decision of the command, unless its cost is 0.
 func (c *Call) Decided(cost int64, d limit.Decision) {
 	if cost == 0 {
@@ -182,42 +209,62 @@ type Env struct {
 	Store   storage.Store  // nil: the data is only in memory
 	Saves   *storage.Saves // of Store
 
-	Engine   *engine.Engine
-	Home     *engine.Engine // of calls without keys; Engine, but for those of a group of a cluster
-	Time     *clock.Clock
-	Settings *config.Settings
-	Log      *slog.Logger
-	Stats    *stats.Counters
-	Slowlog  *diagnostics.Slowlog
-	Latency  *diagnostics.Latency
-	Waiting  interface {
-		Empty(db int, keys []engine.Key) bool
-	}
+	Engine    *engine.Engine
+	Home      *engine.Engine // of calls without keys; Engine, but for those of a group of a cluster
+	Time      *clock.Clock
+	Settings  *config.Settings
+	Log       *slog.Logger
+	Stats     *stats.Counters
+	Slowlog   *diagnostics.Slowlog
+	Latency   *diagnostics.Latency
+	Waiting   Waiting
+	Server    Server
 	Channels  *pubsub.Hub
 	Users     *acl.Users
 	AccessLog *acl.Log
 	// ChangeUsers changes the users, in a cluster on all nodes, and applies the change to the
 	// connections. It returns how many were deleted. The error is the text of a reply.
 	ChangeUsers    func(*Call, acl.Change) (deleted int, err error)
-	Cluster        Cluster           // Alone if the server is alone
-	Mode           string            // of the server as INFO and HELLO report it
-	Databases      int               // that calls may name; 0: those of Engine
-	Keyspaces      func() []Keyspace // what calls on this node run on
-	ReloadPolicies func() error      // nil: there is no policy file
-	RetryWaiting   func()            // called without locks after policies have changed
+	Cluster        Cluster      // Alone if the server is alone
+	Mode           string       // of the server as INFO and HELLO report it
+	Databases      int          // that calls may name; 0: those of Engine
+	ReloadPolicies func() error // nil: there is no policy file
 
-	Scripts *lua.Scripts // those that run, on all partitions
-	// Executor runs the calls of scripts: an *executor.Executor, whose package imports this one.
-	Executor any
+	Scripts  *lua.Scripts // those that run, on all partitions
+	Executor Executor
 	Ended    <-chan struct{} // closed when Engine is no longer led here; nil: it always is
 
-	Figures      func() Figures     // takes no lock that a call holds for long
-	ResetFigures func()             // makes the counters of Figures and Stats count from zero
-	HTTP         func() HTTPFigures // nil: there is no HTTP port
-	FreeMemory   func()             // returns memory to the system, once a second at most
+	HTTP func() HTTPFigures // nil: there is no HTTP port
+}
 
+// Executor runs calls: it is that of package executor, which imports this one.
+type Executor interface {
+	// Resolve is Prepared.Resolve for a call that is to be run.
+	Resolve(p *Prepared, words [][]byte, last *Command) error
+	// Unavailable returns why calls that have and lack these flags cannot run now, or nil.
+	Unavailable(has, lacks Flags) error
+	// Monitors returns the number of clients to which calls are shown.
+	Monitors() int
+}
+
+// Waiting has the calls that wait for keys of Env.Engine.
+type Waiting interface {
+	Empty(db int, keys []engine.Key) bool // reports whether none waits for one of these keys
+	RetryAll()                            // is called without locks after policies have changed
+}
+
+// Server is the server as handlers see it.
+type Server interface {
+	// Keyspaces returns what calls on this node run on.
+	Keyspaces() []Keyspace
+	// Figures takes no lock that a call holds for long.
+	Figures() Figures
+	// ResetFigures makes the counters of Figures and of Env.Stats count from zero.
+	ResetFigures()
+	// FreeMemory returns memory to the system, once a second at most.
+	FreeMemory()
 	// ChangeSettings changes all the settings or none, and applies them.
-	ChangeSettings func(*Call, []config.Change) error
+	ChangeSettings(*Call, []config.Change) error
 }
 
 // Refusal returns why the store refuses changes, or "".

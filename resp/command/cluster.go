@@ -6,6 +6,7 @@ import (
 
 	"rlserver/cluster/slot"
 	"rlserver/engine"
+	"rlserver/engine/policy"
 	"rlserver/internal/clock"
 )
 
@@ -20,7 +21,7 @@ type Cluster interface {
 	// SetPolicies is Engine.SetPolicies. In a cluster it is called on the node that leads group 0,
 	// and returns when all groups use them, or after the hold time. Keys are dropped later, when
 	// they are met.
-	SetPolicies(e *Env, list []*engine.Policy) (engine.PolicyChanges, error)
+	SetPolicies(e *Env, list []*policy.Policy) (engine.PolicyChanges, error)
 	// DeletePolicy is Engine.DeletePolicy in the same way.
 	DeletePolicy(e *Env, name string) (found bool, err error)
 	// HandOver hands over the groups that this node leads to other nodes. It tries once. The error
@@ -58,7 +59,7 @@ func (Alone) Meet(context.Context, string) error { return errAlone }
 func (Alone) Forget(string) error                { return errAlone }
 
 // SetPolicies implements Cluster.
-func (Alone) SetPolicies(e *Env, list []*engine.Policy) (engine.PolicyChanges, error) {
+func (Alone) SetPolicies(e *Env, list []*policy.Policy) (engine.PolicyChanges, error) {
 	return e.Engine.SetPolicies(e.Clock(), list), nil
 }
 

@@ -11,26 +11,28 @@ import (
 
 // Command is the declaration of a command. See the package comment.
 type Command struct {
-	Name   string // in lower case; of a subcommand without its parent
-	Syntax string // the arguments in the notation of Redis' manual, see syntax.go
-	Arity  int    // number of words in a call, including the name; -n: n or more
-	Flags  Flags
-	Keys   []KeySpec
+	Name  string // in lower case; of a subcommand without its parent
+	Arity int    // number of words in a call, including the name; -n: n or more
+	Flags Flags
+	Keys  []KeySpec
 	// for a command that builds the names of its keys; Keys then only tell clients how to route it
 	HashKeys func(h *Hasher, words [][]byte)
 	// of the manual: generic, string, bitmap, hash, sorted-set, connection, server, ratelimit
-	Group    string
-	Channels Channels // which arguments are channels
-	// the version of Redis, or of this server for its own commands
-	Since      string
+	Group      string
+	Channels   Channels // which arguments are channels
+	Categories string   // access categories that group and flags do not imply, separated by spaces
+
+	// What Redis' manual says of the command. It is recorded, see recorded.go: declarations only
+	// say what differs from Redis 7.0.15, and all for commands that it does not have.
+	Syntax     string // the arguments in the notation of the manual, see syntax.go
+	Since      string // the version of Redis, or of this server for its own commands
 	Complexity string
 	Summary    string
-	Example    string // a call and its reply, for docs/COMMANDS.md
-	Categories string // access categories that group and flags do not imply, separated by spaces
 	Tips       string // for clients and proxies, separated by spaces
 	Deprecated string // since which version; ReplacedBy says what to use instead
 	ReplacedBy string
-	Prepare    func(c *Call, words [][]byte) // runs before the locks are taken, except in EXEC
+
+	Prepare func(c *Call, words [][]byte) // runs before the locks are taken, except in EXEC
 	// reports whether a call reads keys that its words do not name; nil: none does
 	Reaches func(words [][]byte) bool
 	// returns the index of the first option of a call, from which on each option has a value; nil:
@@ -257,9 +259,11 @@ func Register(group string, family ...*Command) {
 		Table[c.Name] = c
 		c.upper = strings.ToUpper(c.Name)
 		c.number()
+		c.quote()
 		for _, sub := range c.Subs {
 			sub.parent, sub.OnFirstGroup, sub.Group = c, c.OnFirstGroup, cmp.Or(sub.Group, c.Group)
 			sub.number()
+			sub.quote()
 		}
 	}
 }

@@ -7,17 +7,19 @@
 // calls, Keys choose what is hashed and locked, Flags decide whether the engine may change
 // anything, Merge and Refused say what a cluster makes of a call, Syntax is parsed into the tree
 // of COMMAND DOCS, from which redis-cli makes its hints, and Documentation writes
-// docs/COMMANDS.md. A test compares the declarations with those recorded from Redis 7.0.15.
+// docs/COMMANDS.md. What Redis' manual says of its commands is recorded from Redis 7.0.15, and a
+// test compares the declarations with the recording.
 //
 // # How to add a command
 //
 //  1. Find the package of its family below resp/commands, or add one and import it in
 //     resp/table.go.
-//  2. Register an entry in the init function of a file there. Copy name, arity, flags, key
-//     specifications, syntax, summary and complexity of a Redis command from Redis.
+//  2. Register an entry in the init function of a file there: of a command of Redis, name, arity,
+//     flags and key specifications as in Redis. The rest is recorded from Redis; a command of our
+//     own has syntax, summary, complexity and version as well.
 //  3. Write the handler: take the arguments from Call.Args, call one method of Call.Tx, write to
 //     Call.Reply. Add a method to engine.Tx if the command does something new.
-//  4. Record a transcript of the replies from Redis, or add an Example to a command of our own.
+//  4. Record a transcript of the replies from Redis, and add an example to docs_examples.md.
 //  5. Run `make docs`.
 //
 // # What a handler may do

@@ -1,8 +1,7 @@
 package command
 
 import (
-	"cmp"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,79 +11,24 @@ import (
 	"rlserver/resp/config"
 )
 
-var (
-	//go:embed docs_intro.md
-	introText string
-	//go:embed docs_ratelimit.md
-	rateLimitText string
-	//go:embed docs_keys.md
-	keysText string
-	//go:embed docs_server.md
-	serverText string
-	//go:embed docs_errors.md
-	errorsText string
-	//go:embed docs_settings.md
-	settingsText string
-	//go:embed docs_info.md
-	infoText string
-	//go:embed docs_examples.md
-	examplesText string
-)
+// texts has what docs/COMMANDS.md says beyond the declarations: docs_examples.md, docs_intro.md and
+// a file for each section that needs one, named by its group.
+//
+//go:embed docs_*.md
+var texts embed.FS
 
-// The texts of the sections that need only a few lines.
-const (
-	bitsText = "" +
-		"A call that would grow a string by 64 KB or more beyond what it sends is checked against `maxmemory`\n" +
-		"first: it evicts keys, or returns `OOM`.\n"
-	transactionsText = "" +
-		"The commands between MULTI and EXEC run as one: no other client sees a part of it. EXEC runs nothing\n" +
-		"if a key given to WATCH has changed since.\n"
-	clusterText = "" +
-		"A server that runs with `--cluster-enabled yes` answers these commands, see docs/CLUSTER.md. Others\n" +
-		"return an error, except for CLUSTER HELP. READONLY, READWRITE and ASKING change nothing.\n"
-	pubsubText = "" +
-		"A message goes to the clients that have subscribed to its channel when it is published, and is not kept. A\n" +
-		"client in RESP2 that has subscribed to something can only call these commands, PING, QUIT and RESET; in\n" +
-		"RESP3 messages are pushes, and any command can be called.\n\n" +
-		"Messages are sent when the replies to the publisher's pipeline are: when the changes before them are kept.\n" +
-		"A message to the publisher itself precedes the reply to PUBLISH or, within a transaction, that to EXEC. A\n" +
-		"subscriber that does not read is closed by `client-output-buffer-limit pubsub`, and costs the publisher\n" +
-		"nothing. `pubsub-max-subscriptions-per-client`, `pubsub-max-subscriptions` and `pubsub-max-patterns` limit\n" +
-		"the subscriptions.\n\n" +
-		"In a cluster a message reaches the subscribers on all nodes; the reply counts those on this node, as in\n" +
-		"Redis. `pubsub-node-queue` bounds what waits for another node: if that hangs or cannot be reached, its\n" +
-		"subscribers miss messages, and the publisher does not wait. A shard channel belongs to its slot: other\n" +
-		"nodes than the leader reply MOVED, also those of the proxy port to SSUBSCRIBE, and when another node\n" +
-		"begins to lead the slot, its subscribers get `sunsubscribe`.\n"
-	scriptingText = "" +
-		"Scripts are in Lua 5.1, and run as in Redis: docs/COMPATIBILITY.md lists the differences. A script runs\n" +
-		"under the locks of the keys that its call declares, as one step for others, and each redis.call has the\n" +
-		"permissions of its user. It may not take more memory than `lua-memory-limit`; after `lua-time-limit`\n" +
-		"other calls on its keys get BUSY, and SCRIPT KILL ends it if it has changed nothing. Scripts are\n" +
-		"logged and replicated: EVALSHA works after a restart, and on a node of a cluster that begins to lead. The\n" +
-		"500 scripts of EVAL that were used last are kept, and those of SCRIPT LOAD, up to `lua-cache-limit`. There\n" +
-		"are no functions: FCALL, FCALL_RO and FUNCTION LOAD return an error that says so.\n"
-)
+func textOf(name string) string {
+	text, _ := texts.ReadFile("docs_" + name + ".md") // most sections have none
+	return string(text)
+}
 
-// manual has the sections of docs/COMMANDS.md. A section without a group consists of a text.
-var manual = []struct{ group, title, text string }{
-	{"ratelimit", "Rate limits", rateLimitText},
-	{"string", "Strings", ""},
-	{"bitmap", "Bits of strings", bitsText},
-	{"hash", "Hashes", ""},
-	{"list", "Lists", ""},
-	{"set", "Sets", ""},
-	{"sorted-set", "Sorted sets", ""},
-	{"generic", "Keys of any type", keysText},
-	{"pubsub", "Publish and subscribe", pubsubText},
-	{"connection", "Connections", ""},
-	{"server", "Server", serverText},
-	{"transactions", "Transactions", transactionsText},
-	{"cluster", "Cluster", clusterText},
-	{"scripting", "Scripting", scriptingText},
-	{"", "Errors of any command", errorsText},
-	{"", "Settings", settingsText + settable()},
-	{"", "INFO fields", infoText},
+// manual has the sections of docs/COMMANDS.md. Those of groups without commands consist of a text.
+var manual = []struct{ group, title string }{
+	{"ratelimit", "Rate limits"}, {"string", "Strings"}, {"bitmap", "Bits of strings"}, {"hash", "Hashes"},
+	{"list", "Lists"}, {"set", "Sets"}, {"sorted-set", "Sorted sets"}, {"generic", "Keys of any type"},
+	{"pubsub", "Publish and subscribe"}, {"connection", "Connections"}, {"server", "Server"},
+	{"transactions", "Transactions"}, {"cluster", "Cluster"}, {"scripting", "Scripting"},
+	{"errors", "Errors of any command"}, {"settings", "Settings"}, {"info", "INFO fields"},
 }
 
 // Documentation returns the text of docs/COMMANDS.md: all commands, as the table declares them. It
@@ -95,14 +39,17 @@ func Documentation() (string, error) {
 		return "", err
 	}
 	var text strings.Builder
-	text.WriteString(introText)
+	text.WriteString(textOf("intro"))
 	for _, section := range manual {
 		fmt.Fprintf(&text, "- [%s](#%s)%s\n", section.title, anchor(section.title), linkedCommands(section.group))
 	}
 	for _, section := range manual {
 		fmt.Fprintf(&text, "\n## %s\n\n", section.title)
 		writeSummaries(&text, section.group)
-		text.WriteString(section.text)
+		text.WriteString(textOf(section.group))
+		if section.group == "settings" {
+			text.WriteString(settable())
+		}
 		for _, c := range inGroup(section.group) {
 			c.document(&text, examples)
 		}
@@ -110,16 +57,15 @@ func Documentation() (string, error) {
 	return text.String(), nil
 }
 
-// checkExamples returns an error for each command without an example, in its entry or in examples,
-// and for each of examples whose title is not a command.
+// checkExamples returns an error for each command without an example, and for each example whose
+// title is not a command.
 func checkExamples(examples map[string]string) error {
 	var errs []error
 	unused := maps.Clone(examples)
 	for _, section := range manual {
 		for _, c := range inGroup(section.group) {
-			if c.example(examples) == "" {
-				errs = append(errs, fmt.Errorf("%s has no example: add it to its entry in the command table, "+
-					"or to resp/command/docs_examples.md", c.title()))
+			if examples[c.title()] == "" {
+				errs = append(errs, fmt.Errorf("%s has no example: add it to resp/command/docs_examples.md", c.title()))
 			}
 			delete(unused, c.title())
 		}
@@ -129,12 +75,6 @@ func checkExamples(examples map[string]string) error {
 			title))
 	}
 	return errors.Join(errs...)
-}
-
-// example returns a session that shows the command, from its entry or from examples; "" if it has
-// none.
-func (c *Command) example(examples map[string]string) string {
-	return cmp.Or(strings.TrimSpace(c.Example), examples[c.title()])
 }
 
 // linkedCommands returns the names of a group's commands, linked, for the table of contents.
@@ -198,7 +138,7 @@ func (c *Command) document(text *strings.Builder, examples map[string]string) {
 	}
 	complexity := strings.TrimSuffix(c.Complexity, ".")
 	fmt.Fprintf(text, "%s · %s · %s\n", c.origin(), complexity, strings.Join(c.properties(), ", "))
-	text.WriteString("\n    " + strings.ReplaceAll(c.example(examples), "\n", "\n    ") + "\n")
+	text.WriteString("\n    " + strings.ReplaceAll(examples[c.title()], "\n", "\n    ") + "\n")
 }
 
 // writeWrapped writes a syntax as an indented block whose lines end at column 110, with
@@ -249,7 +189,7 @@ func (c *Command) properties() (words []string) {
 // show.
 func readExamples() map[string]string {
 	examples := make(map[string]string)
-	_, sections, _ := strings.Cut(examplesText, "\n### ")
+	_, sections, _ := strings.Cut(textOf("examples"), "\n### ")
 	for section := range strings.SplitSeq(sections, "\n### ") {
 		title, session, _ := strings.Cut(section, "\n")
 		examples[title] = strings.TrimSpace(session)

@@ -23,7 +23,7 @@ import (
 
 // golden holds the descriptions of the commands of Redis 7.0.15, one per line. Recorded by
 // go test ./resp/command -run TestCommandsMatchRedis -record 127.0.0.1:6379
-const golden = "testdata/commands-7.0.15.jsonl"
+const golden = "redis-7.0.15.jsonl"
 
 var record = flag.String("record", "", "address of a redis-server 7.0.15 to record "+golden+" from")
 

@@ -44,14 +44,14 @@ func environment() *command.Env {
 	return env
 }
 
-func newRunner(env *command.Env, x *executor.Executor) *executor.Runner {
+func newRunner(env *command.Env) *executor.Runner {
 	r := &executor.Runner{
 		Call: command.Call{
 			Env: env, Tx: env.Engine.NewTx(), Account: env.Users.Default(),
 		},
 		Hasher: command.Hasher{Engine: env.Engine},
 	}
-	r.Init(x, program{"nightly"})
+	r.Init(env, program{"nightly"})
 	return r
 }
 
@@ -79,7 +79,7 @@ func prepare(x *executor.Executor, r *executor.Runner, lines ...string) (calls [
 func Example() {
 	env := environment()
 	x := executor.New(env)
-	r := newRunner(env, x)
+	r := newRunner(env)
 	calls, err := prepare(x, r, "SET k 1", "INCR k", "RL.TOKEN bucket 10 10 1s COST 4", "GET k")
 	if err != nil {
 		fmt.Println(err)
@@ -93,7 +93,7 @@ func Example() {
 func TestCallsThatMayNotRun(t *testing.T) {
 	env := environment()
 	x := executor.New(env)
-	r := newRunner(env, x)
+	r := newRunner(env)
 	for line, want := range map[string]string{
 		"NONSENSE a":      "ERR unknown command 'NONSENSE', with args beginning with: 'a' ",
 		"GET":             "ERR wrong number of arguments for 'get' command",
@@ -120,7 +120,7 @@ func TestCallsThatMayNotRun(t *testing.T) {
 func TestAPanicEndsOneCall(t *testing.T) {
 	env := environment()
 	x := executor.New(env)
-	r := newRunner(env, x)
+	r := newRunner(env)
 	broken := &command.Command{Name: "broken", Flags: command.Write, Run: func(c *command.Call) error {
 		c.Reply.Array(2)
 		c.Tx.Exists(env.Engine.Key([]byte("not declared")))

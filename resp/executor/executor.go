@@ -50,7 +50,7 @@ func (x *Executor) Unavailable(has, lacks command.Flags) error {
 	return nil
 }
 
-// Resolve is Prepared.Resolve for a call that is to be run.
+// Resolve implements command.Executor.
 func (x *Executor) Resolve(p *command.Prepared, words [][]byte, last *command.Command) error {
 	if err := p.Resolve(words, last, x.env.Settings.MaxKey.Load()); err != nil {
 		return err

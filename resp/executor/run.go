@@ -52,10 +52,11 @@ type reading struct {
 	fresh   bool // read at the end of the last call, which the next one follows at once
 }
 
-// Init sets who brings the calls. The other fields of the Runner are those of a zero value, or set.
-func (r *Runner) Init(x *Executor, origin Origin) {
-	r.executor, r.origin = x, origin
-	r.Meter.Counters = x.env.Stats
+// Init sets who brings the calls, to a server with an executor. The other fields of the Runner are
+// those of a zero value, or set.
+func (r *Runner) Init(env *command.Env, origin Origin) {
+	r.executor, r.origin = env.Executor.(*Executor), origin
+	r.Meter.Counters = env.Stats
 }
 
 // ReadClock returns the server time in Unix ms and the elapsed time at the beginning of a call. It

@@ -50,7 +50,7 @@
 //  2. Queues.mu or Waiter.mu, never both.
 //
 // Queues.mu guards the map of queues. What is in a queue, and the entries of a waiter, are under
-// the lock of the key. The outcome of a waiter and its reply are under Waiter.mu, which CLIENT
+// the lock of the key. The state of a waiter and its reply are under Waiter.mu, which CLIENT
 // UNBLOCK takes without the locks of keys. A handler that runs for a waiter runs under Waiter.mu
 // and the locks of its keys, so it must take no other lock.
 //

@@ -35,7 +35,7 @@ type Waiter struct {
 	timeoutIndex int // index in the timeouts of its first queue, or -1
 
 	mu       sync.Mutex // guards the fields below; no lock is taken under it
-	outcome  Outcome
+	state    State
 	refusal  engine.Error    // the reply if the call was refused
 	position engine.Position // the journal position before which the reply must not be sent
 	call     command.Call    // runs the handler; not the connection's, as other goroutines run it
@@ -48,11 +48,11 @@ type entry struct {
 	element *list.Element // nil: the waiter has left the queue
 }
 
-// Outcome is the state of a waiter, and how it ended.
-type Outcome uint8
+// State is the state of a waiter, and how it ended.
+type State uint8
 
 const (
-	pending Outcome = iota // no reply yet
+	pending State = iota // no reply yet
 	// the reply is written; the call that caused it has no journal position yet
 	decided
 	answered  // the reply may be sent
@@ -170,14 +170,14 @@ func (w *Waiter) Dequeue(tx *engine.Tx) {
 }
 
 // end ends the waiting of a call that still waits: from now on nothing is popped for it. It returns
-// the outcome.
-func (w *Waiter) end() Outcome {
+// the state.
+func (w *Waiter) end() State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.outcome == pending {
-		w.outcome = left
+	if w.state == pending {
+		w.state = left
 	}
-	return w.outcome
+	return w.state
 }
 
 // leaveStep leaves the queues of one step, under the locks of their keys. In the last step it
@@ -202,7 +202,7 @@ func (w *Waiter) leaveStep(tx *engine.Tx, i int) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch w.outcome {
+	switch w.state {
 	case TimedOut:
 		if held && w.popper == nil {
 			w.call.Command = w.prepared.Command
@@ -245,7 +245,7 @@ func (w *Waiter) Effect() (changed, once bool) {
 // NotRun reports whether the call was refused or cancelled: its reply shows no keys, and depends on
 // nothing. It is called after Dequeue.
 func (w *Waiter) NotRun() bool {
-	how := w.currentOutcome()
+	how := w.current()
 	return how == refused || how == Cancelled
 }
 
@@ -258,26 +258,26 @@ const (
 // its keys.
 func (w *Waiter) Size() int { return w.size }
 
-func (w *Waiter) currentOutcome() Outcome {
+func (w *Waiter) current() State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.outcome
+	return w.state
 }
 
 // Waits reports whether the call still waits for its reply, or for the reply's journal position.
-func (w *Waiter) Waits() bool { o := w.currentOutcome(); return o == pending || o == decided }
+func (w *Waiter) Waits() bool { o := w.current(); return o == pending || o == decided }
 
 // isPending reports whether the call has no reply yet, and was not unblocked.
-func (w *Waiter) isPending() bool { return w.currentOutcome() == pending }
+func (w *Waiter) isPending() bool { return w.current() == pending }
 
 // Unblock ends the waiting, as TimedOut or Cancelled. It reports false if the call no longer waits.
-func (w *Waiter) Unblock(how Outcome) bool {
+func (w *Waiter) Unblock(how State) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.outcome != pending {
+	if w.state != pending {
 		return false
 	}
-	w.outcome = how
+	w.state = how
 	w.wake()
 	return true
 }
@@ -286,10 +286,10 @@ func (w *Waiter) Unblock(how Outcome) bool {
 func (w *Waiter) Refuse(err engine.Error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.outcome != pending {
+	if w.state != pending {
 		return false
 	}
-	w.outcome, w.refusal = refused, err
+	w.state, w.refusal = refused, err
 	w.wake()
 	return true
 }
@@ -302,7 +302,7 @@ func (w *Waiter) Prepared() *command.Prepared { return &w.prepared }
 func (w *Waiter) attempt(tx *engine.Tx, timedOut bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.outcome != pending {
+	if w.state != pending {
 		return true
 	}
 	how := command.NextAttempt
@@ -330,11 +330,11 @@ const (
 func (w *Waiter) tryPop(tx *engine.Tx, k engine.Key) popResult {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.outcome != pending {
+	if w.state != pending {
 		return popDone
 	}
 	if w.call.GivenUp() {
-		w.outcome, w.refusal = refused, ErrMoved
+		w.state, w.refusal = refused, ErrMoved
 		w.wake()
 		return popDone
 	}
@@ -360,11 +360,11 @@ func (w *Waiter) tryPop(tx *engine.Tx, k engine.Key) popResult {
 // setDecided marks the reply as written. When the call that tx belongs to has its journal position,
 // the connection is woken to send the reply. w.mu is held.
 func (w *Waiter) setDecided(tx *engine.Tx) {
-	w.outcome = decided
+	w.state = decided
 	tx.Afterwards(func(p engine.Position) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.outcome, w.position = answered, p
+		w.state, w.position = answered, p
 		w.wake()
 	})
 }

@@ -119,6 +119,7 @@ func (r *Runner) run(p command.Prepared) string {
 type waiting struct{ r *Runner }
 
 func (w waiting) Empty(int, []engine.Key) bool { return !w.r.Queued }
+func (w waiting) RetryAll()                    {}
 
 // conn is the connection of the calls.
 type conn struct{ r *Runner }

@@ -14,27 +14,15 @@ func init() {
 	const operator = command.Admin | command.NoScript | command.Loading | command.Stale
 	const all = "nondeterministic_output request_policy:all_nodes response_policy:special"
 	command.Register("server",
-		&command.Command{Name: "latency", Arity: -2, Since: "2.8.13", Complexity: "Depends on subcommand.",
-			Summary: "A container for latency diagnostics commands", Subs: []*command.Command{
-				{Name: "doctor", Arity: 2, Flags: operator, Since: "2.8.13", Complexity: "O(1)", Tips: all,
-					Summary: "Return a human readable latency analysis report.", Run: latencyDoctor},
-				{Name: "graph", Arity: 3, Flags: operator, Since: "2.8.13", Complexity: "O(1)", Tips: all,
-					Syntax: "event", Summary: "Return a latency graph for the event.", Run: latencyGraph},
-				{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Since: "2.8.13", Complexity: "O(1)",
-					Summary: "Show helpful text about the different subcommands.", Run: command.Help},
-				{Name: "histogram", Arity: -2, Flags: operator, Since: "7.0.0", Tips: all,
-					Syntax:     "[command [command ...]]",
-					Complexity: "O(N) where N is the number of commands with latency information being retrieved.",
-					Summary:    "Return the cumulative distribution of latencies of a subset of commands or all.",
-					Run:        latencyHistogram},
-				{Name: "history", Arity: 3, Flags: operator, Since: "2.8.13", Complexity: "O(1)", Tips: all,
-					Syntax: "event", Summary: "Return timestamp-latency samples for the event.", Run: latencyHistory},
-				{Name: "latest", Arity: 2, Flags: operator, Since: "2.8.13", Complexity: "O(1)", Tips: all,
-					Summary: "Return the latest latency samples for all events.", Run: latencyLatest},
-				{Name: "reset", Arity: -2, Flags: operator, Since: "2.8.13", Complexity: "O(1)",
-					Tips: "request_policy:all_nodes response_policy:all_succeeded", Syntax: "[event [event ...]]",
-					Summary: "Reset latency data for one or more events.", Run: latencyReset},
-			}},
+		&command.Command{Name: "latency", Arity: -2, Subs: []*command.Command{
+			{Name: "doctor", Arity: 2, Flags: operator, Run: latencyDoctor},
+			{Name: "graph", Arity: 3, Flags: operator, Run: latencyGraph},
+			{Name: "help", Arity: 2, Flags: command.Loading | command.Stale, Run: command.Help},
+			{Name: "histogram", Arity: -2, Flags: operator, Run: latencyHistogram},
+			{Name: "history", Arity: 3, Flags: operator, Run: latencyHistory},
+			{Name: "latest", Arity: 2, Flags: operator, Run: latencyLatest},
+			{Name: "reset", Arity: -2, Flags: operator, Run: latencyReset},
+		}},
 	)
 }
 

@@ -8,21 +8,14 @@ import (
 func init() {
 	const operator = command.Admin | command.Loading | command.Stale
 	command.Register("server",
-		&command.Command{Name: "slowlog", Arity: -2, Since: "2.2.12", Complexity: "Depends on subcommand.",
-			Summary: "A container for slow log commands", Subs: []*command.Command{
-				{Name: "get", Arity: -2, Flags: operator, Since: "2.2.12", Syntax: "[count]",
-					Tips:       "request_policy:all_nodes nondeterministic_output",
-					Complexity: "O(N) where N is the number of entries returned",
-					Summary:    "Get the slow log's entries", Run: slowlogGet},
-				command.HelpSince("6.2.0"),
-				{Name: "len", Arity: 2, Flags: operator, Since: "2.2.12", Complexity: "O(1)",
-					Tips:    "request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
-					Summary: "Get the slow log's length", Run: slowlogLen},
-				{Name: "reset", Arity: 2, Flags: operator, Since: "2.2.12",
-					Tips:       "request_policy:all_nodes response_policy:all_succeeded",
-					Complexity: "O(N) where N is the number of entries in the slowlog",
-					Summary:    "Clear all entries from the slow log", Run: slowlogReset},
-			}},
+		&command.Command{Name: "slowlog", Arity: -2, Subs: []*command.Command{
+			{Name: "get", Arity: -2, Flags: operator, Tips: "request_policy:all_nodes nondeterministic_output",
+				Run: slowlogGet},
+			command.HelpSince("6.2.0"),
+			{Name: "len", Arity: 2, Flags: operator,
+				Tips: "request_policy:all_nodes response_policy:agg_sum nondeterministic_output", Run: slowlogLen},
+			{Name: "reset", Arity: 2, Flags: operator, Run: slowlogReset},
+		}},
 	)
 }
 

@@ -13,69 +13,40 @@ import (
 func init() {
 	command.Register("hash",
 		&command.Command{Name: "hset", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("RW update"), Syntax: "key field value [field value ...]", Since: "2.0.0",
-			Complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the " +
-				"command is called with multiple field/value pairs.", Summary: "Set the string value of a hash field",
-			Run: hset},
+			Keys: command.OneKey("RW update"), Run: hset},
 		&command.Command{Name: "hmset", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("RW update"), Syntax: "key field value [field value ...]", Since: "2.0.0",
-			Deprecated: "4.0.0", ReplacedBy: "`HSET` with multiple field-value pairs",
-			Complexity: "O(N) where N is the number of fields being set.",
-			Summary:    "Set multiple hash fields to multiple values", Run: hmset},
+			Keys: command.OneKey("RW update"), Run: hmset},
 		&command.Command{Name: "hsetnx", Arity: 4, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("RW insert"), Syntax: "key field value", Since: "2.0.0", Complexity: "O(1)",
-			Summary: "Set the value of a hash field, only if the field does not exist", Run: hsetnx},
+			Keys: command.OneKey("RW insert"), Run: hsetnx},
 		&command.Command{Name: "hget", Arity: 3, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Syntax: "key field", Since: "2.0.0", Complexity: "O(1)",
-			Summary: "Get the value of a hash field", Run: hget},
+			Keys: command.OneKey("RO access"), Run: hget},
 		&command.Command{Name: "hmget", Arity: -3, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Syntax: "key field [field ...]", Since: "2.0.0",
-			Complexity: "O(N) where N is the number of fields being requested.",
-			Summary:    "Get the values of all the given hash fields", Run: hmget},
+			Keys: command.OneKey("RO access"), Run: hmget},
 		&command.Command{Name: "hgetall", Arity: 2, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Syntax: "key", Since: "2.0.0", Complexity: "O(N) where N is the size of the hash.",
-			Summary: "Get all the fields and values in a hash", Tips: "nondeterministic_output_order", Run: hgetall},
+			Run: hgetall},
 		&command.Command{Name: "hkeys", Arity: 2, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Syntax: "key", Since: "2.0.0", Complexity: "O(N) where N is the size of the hash.",
-			Summary: "Get all the fields in a hash", Tips: "nondeterministic_output_order", Run: hkeys},
+			Run: hkeys},
 		&command.Command{Name: "hvals", Arity: 2, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Syntax: "key", Since: "2.0.0", Complexity: "O(N) where N is the size of the hash.",
-			Summary: "Get all the values in a hash", Tips: "nondeterministic_output_order", Run: hvals},
+			Run: hvals},
 		&command.Command{Name: "hlen", Arity: 2, Flags: command.Readonly | command.Fast, Keys: command.OneKey("RO"),
-			Syntax: "key", Since: "2.0.0", Complexity: "O(1)", Summary: "Get the number of fields in a hash",
 			Run: hlen},
 		&command.Command{Name: "hexists", Arity: 3, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO"), Syntax: "key field", Since: "2.0.0", Complexity: "O(1)",
-			Summary: "Determine if a hash field exists", Run: hexists},
+			Keys: command.OneKey("RO"), Run: hexists},
 		&command.Command{Name: "hstrlen", Arity: 3, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO"), Syntax: "key field", Since: "3.2.0", Complexity: "O(1)",
-			Summary: "Get the length of the value of a hash field", Run: hstrlen},
+			Keys: command.OneKey("RO"), Run: hstrlen},
 		&command.Command{Name: "hdel", Arity: -3, Flags: command.Write | command.Fast,
-			Keys: command.OneKey("RW delete"), Syntax: "key field [field ...]", Since: "2.0.0",
-			Complexity: "O(N) where N is the number of fields to be removed.",
-			Summary:    "Delete one or more hash fields", Run: hdel},
+			Keys: command.OneKey("RW delete"), Run: hdel},
 		&command.Command{Name: "hgetdel", Arity: -5, Flags: command.Write | command.Fast,
 			Keys: command.OneKey("RW access delete"), Syntax: "key FIELDS numfields field [field ...]",
 			Since: "8.0.0", Complexity: "O(N) where N is the number of specified fields",
 			Summary: "Returns the value of a field and deletes it from the hash.", Run: hgetdel},
 		&command.Command{Name: "hincrby", Arity: 4, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("RW access update"), Syntax: "key field increment", Since: "2.0.0",
-			Complexity: "O(1)", Summary: "Increment the integer value of a hash field by the given number",
-			Run: hincrby},
+			Keys: command.OneKey("RW access update"), Run: hincrby},
 		&command.Command{Name: "hincrbyfloat", Arity: 4, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("RW access update"), Syntax: "key field increment", Since: "2.6.0",
-			Complexity: "O(1)", Summary: "Increment the float value of a hash field by the given amount",
-			Run: hincrbyfloat},
+			Keys: command.OneKey("RW access update"), Run: hincrbyfloat},
 		&command.Command{Name: "hscan", Arity: -3, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Syntax: "key cursor [MATCH pattern] [COUNT count] [NOVALUES]", Since: "2.8.0",
-			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls " +
-				"for the cursor to return back to 0. N is the number of elements inside the collection..",
-			Summary: "Incrementally iterate hash fields and associated values", Tips: "nondeterministic_output",
-			Run: hscan},
+			Syntax: "key cursor [MATCH pattern] [COUNT count] [NOVALUES]", Run: hscan},
 		&command.Command{Name: "hrandfield", Arity: -2, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Syntax: "key [count [WITHVALUES]]", Since: "6.2.0",
-			Complexity: "O(N) where N is the number of fields returned",
-			Summary:    "Get one or multiple random fields from a hash", Tips: "nondeterministic_output",
 			Run: hrandfield},
 	)
 }
@@ -89,13 +60,7 @@ const (
 
 // hset handles HSET key field value [field value ...].
 func hset(c *command.Call) error {
-	added, err := setFields(c)
-	if err != nil {
-		return err
-	}
-
-	c.Reply.Count(added)
-	return nil
+	return c.ReplyCount(setFields(c))
 }
 
 // hmset handles HMSET key field value [field value ...].
@@ -303,13 +268,7 @@ func hdel(c *command.Call) error {
 		return err
 	}
 
-	removed, err := c.Tx.HDel(k, fields)
-	if err != nil {
-		return err
-	}
-
-	c.Reply.Count(removed)
-	return nil
+	return c.ReplyCount(c.Tx.HDel(k, fields))
 }
 
 // hgetdel handles HGETDEL key FIELDS numfields field [field ...].

@@ -14,21 +14,9 @@ import (
 func init() {
 	command.Register("generic",
 		&command.Command{Name: "dump", Arity: 2, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Tips: "nondeterministic_output", Syntax: "key", Since: "2.6.0",
-			Complexity: "O(1) to access the key and additional O(N*M) to serialize it, where N is the number " +
-				"of Redis objects composing the value and M their average size. For small string values the time " +
-				"complexity is thus O(1)+O(1*M) where M is small, so simply O(1).",
-			Summary: "Return a serialized version of the value stored at the specified key.", Run: dump},
+			Run: dump},
 		&command.Command{Name: "restore", Arity: -4, Flags: command.Write | command.DenyOOM,
-			Keys: command.OneKey("OW update"), Categories: "dangerous",
-			Syntax: "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]", Since: "2.6.0",
-			Complexity: "O(1) to create the new key and additional O(N*M) to reconstruct the serialized " +
-				"value, where N is the number of Redis objects composing the value and M their average size. For " +
-				"small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1). " +
-				"However for sorted set values the complexity is O(N*M*log(N)) because inserting values into " +
-				"sorted sets is O(log(N)).",
-			Summary: "Create a key using the provided serialized value, previously obtained using DUMP.",
-			Prepare: readPayload, Run: restore},
+			Keys: command.OneKey("OW update"), Categories: "dangerous", Prepare: readPayload, Run: restore},
 	)
 }
 
@@ -161,12 +149,7 @@ func restore(c *command.Call) error {
 	}
 	p.value.ExpireAt, p.value.Idle, p.value.Uses = expireAt, o.idle, o.uses
 
-	if err := c.Tx.Restore(k, p.value); err != nil {
-		return err
-	}
-
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(c.Tx.Restore(k, p.value))
 }
 
 func parseRestoring(a *command.Args) restoring {

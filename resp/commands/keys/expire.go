@@ -46,8 +46,7 @@ func init() {
 		getter("expiretime", "7.0.0", "", "Get the expiration Unix timestamp for a key", 1000, true),
 		getter("pexpiretime", "7.0.0", "", "Get the expiration Unix timestamp for a key in milliseconds", 1, true),
 		&command.Command{Name: "persist", Arity: 2, Flags: command.Write | command.Fast,
-			Keys: command.OneKey("RW update"), Syntax: "key", Since: "2.2.0", Complexity: "O(1)",
-			Summary: "Remove the expiration from a key", Run: persist},
+			Keys: command.OneKey("RW update"), Run: persist},
 	)
 }
 

@@ -12,14 +12,13 @@ func init() {
 			Since: since, Complexity: "O(1)", Summary: summary, Run: run}
 	}
 	command.Register("generic",
-		&command.Command{Name: "object", Arity: -2, Since: "2.2.3", Complexity: "Depends on subcommand.",
-			Summary: "A container for object introspection commands", Subs: []*command.Command{
-				inspect("encoding", "2.2.3", "Inspect the internal encoding of a Redis object", objectEncoding),
-				inspect("freq", "4.0.0", "Get the logarithmic access frequency counter of a Redis object", objectFreq),
-				command.HelpSince("6.2.0"),
-				inspect("idletime", "2.2.3", "Get the time since a Redis object was last accessed", objectIdleTime),
-				inspect("refcount", "2.2.3", "Get the number of references to the value of the key", objectRefCount),
-			}},
+		&command.Command{Name: "object", Arity: -2, Subs: []*command.Command{
+			inspect("encoding", "2.2.3", "Inspect the internal encoding of a Redis object", objectEncoding),
+			inspect("freq", "4.0.0", "Get the logarithmic access frequency counter of a Redis object", objectFreq),
+			command.HelpSince("6.2.0"),
+			inspect("idletime", "2.2.3", "Get the time since a Redis object was last accessed", objectIdleTime),
+			inspect("refcount", "2.2.3", "Get the number of references to the value of the key", objectRefCount),
+		}},
 	)
 }
 

@@ -9,16 +9,9 @@ import (
 func init() {
 	command.Register("generic",
 		&command.Command{Name: "keys", Arity: 2, Flags: command.Readonly | command.Stepwise, Categories: "dangerous",
-			Tips: "request_policy:all_shards nondeterministic_output_order", Syntax: "pattern", Since: "1.0.0",
-			Complexity: "O(N) with N being the number of keys in the database, under the assumption that the " +
-				"key names in the database and the given pattern have limited length.",
-			Summary: "Find all keys matching the given pattern", Merge: command.MergeArrays, Run: keys},
+			Tips: "request_policy:all_shards nondeterministic_output_order", Merge: command.MergeArrays, Run: keys},
 		&command.Command{Name: "scan", Arity: -2, Flags: command.Readonly | command.Stepwise,
-			Tips:   "nondeterministic_output request_policy:special",
-			Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]", Since: "2.8.0",
-			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls " +
-				"for the cursor to return back to 0. N is the number of elements inside the collection.",
-			Summary: "Incrementally iterate the keys space", Merge: command.MergeScan, Run: scan},
+			Merge: command.MergeScan, Run: scan},
 	)
 }
 

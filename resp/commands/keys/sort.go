@@ -24,18 +24,11 @@ func init() {
 				command.Key("RO access", 1),
 				by,
 				{Access: "OW update", Step: 1, Token: "STORE"},
-			},
-			Syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] " +
-				"[ALPHA] [STORE destination]", Since: "1.0.0", Complexity: complexity,
-			Summary: "Sort the elements in a list, set or sorted set", Reaches: sortReaches, Refused: sortRefused,
+			}, Reaches: sortReaches, Refused: sortRefused,
 			Run: func(c *command.Call) error { return sortSet(c, true) }},
 		&command.Command{Name: "sort_ro", Arity: -2, Flags: command.Readonly,
 			Categories: "set sortedset list dangerous", Keys: []command.KeySpec{command.Key("RO access", 1), by},
-			Syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]",
-			Since:  "7.0.0", Complexity: complexity,
-			Summary: "Sort the elements in a list, set or sorted set. Read-only variant of SORT.",
-			Reaches: sortReaches, Refused: sortRefused,
-			Run: func(c *command.Call) error { return sortSet(c, false) }},
+			Reaches: sortReaches, Refused: sortRefused, Run: func(c *command.Call) error { return sortSet(c, false) }},
 	)
 }
 

@@ -17,11 +17,7 @@ func init() {
 			Syntax: "id policy [policy ...] [COST cost] [ID request] [WAIT timeout]", Since: "1.0.0",
 			Complexity: "that of the policies' algorithms, together",
 			Summary:    "Admits a call if all of the policies admit it for an id, and records it for each.",
-			Example: "> RL.POLICY SET burst SLIDE 2 1s\n\"OK\"\n> RL.POLICY SET daily FIXED 1000 " +
-				"day\n\"OK\"\n> RL.CHECK ann burst daily COST 2\n1) (integer) 1\n2) (integer) 2\n3) (integer) " +
-				"0\n4) (integer) 0\n5) (integer) 86400000\n6) (integer) 0\n> RL.CHECK ann burst daily\n1) " +
-				"(integer) 0\n2) (integer) 2\n3) (integer) 0\n4) (integer) 1000\n5) (integer) 86400000\n6) " +
-				"(integer) 0", Options: checkOptions, Run: checkPolicies},
+			Options:    checkOptions, Run: checkPolicies},
 	)
 }
 

@@ -17,49 +17,32 @@ func init() {
 			Complexity: "O(R*(R+log(N)+C)) with R the rules, at most 128, N the hits or leases of a key and C " +
 				"the cost of a sliding window",
 			Summary: "Admits a call if all of several limits, of any kinds and on any keys, admit it, and " +
-				"records it in each. Otherwise changes nothing.",
-			Example: "> RL.ALL user:ann SLIDE 100 1m site TOKEN 500 50 1s work LEASE 1 30s job-7\n1) " +
-				"(integer) 1\n2) (integer) 1\n3) (integer) 0\n4) (integer) 0\n5) (integer) 60000\n6) (integer) " +
-				"2\n> RL.ALL user:ann SLIDE 100 1m site TOKEN 500 50 1s work LEASE 1 30s job-8\n1) (integer) " +
-				"0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 30000\n5) (integer) 60000\n6) (integer) 2",
-			Options: allOptions, CountsOnce: onlyLeases, Run: all},
+				"records it in each. Otherwise changes nothing.", Options: allOptions, CountsOnce: onlyLeases,
+			Run: all},
 		&command.Command{Name: "rl.lease", Arity: -5,
 			Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking,
 			Keys:  command.OneKey("RW access update"), Syntax: "key limit ttl id [WAIT timeout]", Since: "1.0.0",
 			Complexity: "O(log(N)+M) with N the leases held and M those that have expired",
 			Summary: "Takes one of a limited number of leases, or renews the lease of the id. It expires " +
-				"after ttl.",
-			Example: "> RL.LEASE gpu 1 30s job-7\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) " +
-				"(integer) 0\n5) (integer) 30000\n> RL.LEASE gpu 1 30s job-8\n1) (integer) 0\n2) (integer) " +
-				"1\n3) (integer) 0\n4) (integer) 30000\n5) (integer) 30000", Options: command.OptionsAt(5),
-			CountsOnce: command.Always, Run: decide(rule.Lease, OptionWait)},
+				"after ttl.", Options: command.OptionsAt(5), CountsOnce: command.Always,
+			Run: decide(rule.Lease, OptionWait)},
 		&command.Command{Name: "rl.release", Arity: 3, Flags: command.Write | command.Fast,
 			Keys: command.OneKey("RW access delete"), Syntax: "key id", Since: "1.0.0",
 			Complexity: "O(log(N)+M) with N the leases held and M those that have expired",
-			Summary:    "Releases a lease. Replies 1, or 0 if the id holds none.",
-			Example: "> RL.LEASE gpu 1 30s job-7\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) " +
-				"(integer) 0\n5) (integer) 30000\n> RL.RELEASE gpu job-7\n(integer) 1", CountsOnce: command.Always,
+			Summary:    "Releases a lease. Replies 1, or 0 if the id holds none.", CountsOnce: command.Always,
 			Run: release},
 		&command.Command{Name: "rl.refund", Arity: -3, Flags: command.Write | command.Fast,
 			Keys: command.OneKey("RW access update"), Syntax: "key hits [ID id]", Since: "1.0.0",
 			Complexity: "O(1) for buckets and fixed windows, O(log(N)+M) for logs with N the hits in it and M " +
 				"those refunded, or recorded under the id",
 			Summary: "Refunds hits to a limiter, at most as many as are used: the newest, or those of the " +
-				"id. Replies with their number.",
-			Example: "> RL.SLIDE mail:ann 10 1h COST 3\n1) (integer) 1\n2) (integer) 10\n3) (integer) " +
-				"7\n4) (integer) 0\n5) (integer) 3600000\n> RL.REFUND mail:ann 2\n(integer) 2\n> RL.REFUND " +
-				"mail:ann 2\n(integer) 1", Run: refund},
+				"id. Replies with their number.", Run: refund},
 		&command.Command{Name: "rl.leaky", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast,
 			Keys: command.OneKey("RW access update"), Syntax: "key rate period [QUEUE queue] [COST cost]",
 			Since: "1.0.0", Complexity: "O(1)",
 			Summary: "Paces calls with a leaky bucket: the sixth integer is how many ms an admitted caller " +
 				"has to wait before it proceeds. A call is denied if more than QUEUE calls (0 by default) " +
-				"would be waiting.",
-			Example: "> RL.LEAKY sms 2 1s QUEUE 1\n1) (integer) 1\n2) (integer) 2\n3) (integer) 1\n4) " +
-				"(integer) 0\n5) (integer) 500\n6) (integer) 0\n> RL.LEAKY sms 2 1s QUEUE 1\n1) (integer) " +
-				"1\n2) (integer) 2\n3) (integer) 0\n4) (integer) 0\n5) (integer) 1000\n6) (integer) 500\n> " +
-				"RL.LEAKY sms 2 1s QUEUE 1\n1) (integer) 0\n2) (integer) 2\n3) (integer) 0\n4) (integer) " +
-				"500\n5) (integer) 1000\n6) (integer) 0", Run: decide(rule.Leaky, OptionCost)},
+				"would be waiting.", Run: decide(rule.Leaky, OptionCost)},
 	)
 }
 
@@ -152,13 +135,7 @@ func release(c *command.Call) error {
 		return err
 	}
 
-	released, err := c.Tx.Release(k, id)
-	if err != nil {
-		return err
-	}
-
-	c.Reply.Flag(released)
-	return nil
+	return c.ReplyFlag(c.Tx.Release(k, id))
 }
 
 // refund handles RL.REFUND key hits [ID id].
@@ -169,11 +146,5 @@ func refund(c *command.Call) error {
 		return err
 	}
 
-	back, err := c.Tx.Refund(k, n, o.id)
-	if err != nil {
-		return err
-	}
-
-	c.Reply.Integer(back)
-	return nil
+	return c.ReplyInteger(c.Tx.Refund(k, n, o.id))
 }

@@ -15,48 +15,33 @@ func init() {
 			Keys:  command.OneKey("RW access update"), Syntax: "key limit window [COST cost] [ID id] [WAIT timeout]",
 			Since: "1.0.0", Complexity: "O(log(N)+C) with N the hits in the window and C the cost",
 			Summary: "Admits a call if it fits in an exact sliding window, and records it.",
-			Example: "> RL.SLIDE login:ann 3 1m\n1) (integer) 1\n2) (integer) 3\n3) (integer) 2\n4) " +
-				"(integer) 0\n5) (integer) 60000\n> RL.SLIDE login:ann 3 1m COST 3\n1) (integer) 0\n2) " +
-				"(integer) 3\n3) (integer) 2\n4) (integer) 60000\n5) (integer) 60000", Options: command.OptionsAt(4),
-			CountsOnce: hasID(command.OptionsAt(4)), Run: decide(rule.Slide, OptionCost|optionID|OptionWait)},
+			Options: command.OptionsAt(4), CountsOnce: hasID(command.OptionsAt(4)),
+			Run: decide(rule.Slide, OptionCost|optionID|OptionWait)},
 		&command.Command{Name: "rl.multi", Arity: -4,
 			Flags:  command.Write | command.DenyOOM | command.Fast | command.Blocking,
 			Keys:   command.OneKey("RW access update"),
 			Syntax: "key limit window [limit window ...] [COST cost] [ID id] [WAIT timeout]", Since: "1.0.0",
 			Complexity: "O(W*log(N)+C) with W the windows, N the hits in the longest and C the cost",
 			Summary: "Admits a call if it fits in each of several sliding windows over one log, and " +
-				"records it once.",
-			Example: "> RL.MULTI mail:ann 1 1m 5 1h 10 1d\n1) (integer) 1\n2) (integer) 1\n3) (integer) " +
-				"0\n4) (integer) 0\n5) (integer) 86400000\n6) (integer) 0\n> RL.MULTI mail:ann 1 1m 5 1h 10 " +
-				"1d\n1) (integer) 0\n2) (integer) 1\n3) (integer) 0\n4) (integer) 60000\n5) (integer) " +
-				"86400000\n6) (integer) 0", Options: multiOptions, CountsOnce: hasID(multiOptions), Run: multi},
+				"records it once.", Options: multiOptions, CountsOnce: hasID(multiOptions), Run: multi},
 		&command.Command{Name: "rl.token", Arity: -5,
 			Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking,
 			Keys:  command.OneKey("RW access update"), Syntax: "key capacity refill period [COST cost] [WAIT timeout]",
 			Since: "1.0.0", Complexity: "O(1)",
 			Summary: "Admits a call if a token bucket holds enough tokens, and takes them.",
-			Example: "> RL.TOKEN api:ann 10 5 1s COST 8\n1) (integer) 1\n2) (integer) 10\n3) (integer) " +
-				"2\n4) (integer) 0\n5) (integer) 1600\n> RL.TOKEN api:ann 10 5 1s COST 8\n1) (integer) 0\n2) " +
-				"(integer) 10\n3) (integer) 2\n4) (integer) 1200\n5) (integer) 1600", Options: command.OptionsAt(5),
-			Run: decide(rule.Token, OptionCost|OptionWait)},
+			Options: command.OptionsAt(5), Run: decide(rule.Token, OptionCost|OptionWait)},
 		&command.Command{Name: "rl.fixed", Arity: -4,
 			Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking,
 			Keys:  command.OneKey("RW access update"), Syntax: "key limit window [COST cost] [TZ zone] [WAIT timeout]",
 			Since: "1.0.0", Complexity: "O(1)",
 			Summary: "Admits a call if it fits in the current fixed or calendar window, and counts it.",
-			Example: "> RL.FIXED export:ann 100 day TZ Europe/Berlin\n1) (integer) 1\n2) (integer) 100\n3) " +
-				"(integer) 99\n4) (integer) 0\n5) (integer) 82800000", Options: command.OptionsAt(4),
-			Run: decide(rule.Fixed, OptionCost|OptionWait)},
+			Options: command.OptionsAt(4), Run: decide(rule.Fixed, OptionCost|OptionWait)},
 		&command.Command{Name: "rl.counter", Arity: -4,
 			Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking,
 			Keys:  command.OneKey("RW access update"), Syntax: "key limit window [COST cost] [WAIT timeout]",
 			Since: "1.0.0", Complexity: "O(1)",
 			Summary: "Admits a call if it fits in a sliding window that is estimated from two counts, and " +
-				"counts it.",
-			Example: "> RL.COUNTER api:ann 1000 10s COST 600\n1) (integer) 1\n2) (integer) 1000\n3) " +
-				"(integer) 400\n4) (integer) 0\n5) (integer) 20000\n> RL.COUNTER api:ann 1000 10s COST 600\n1) " +
-				"(integer) 0\n2) (integer) 1000\n3) (integer) 400\n4) (integer) 13334\n5) (integer) 20000",
-			Options: command.OptionsAt(4), Run: decide(rule.Counter, OptionCost|OptionWait)},
+				"counts it.", Options: command.OptionsAt(4), Run: decide(rule.Counter, OptionCost|OptionWait)},
 	)
 }
 

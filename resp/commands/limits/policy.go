@@ -15,22 +15,14 @@ func init() {
 		&command.Command{Name: "rl.policy", Arity: -2, Since: "1.0.0", Complexity: "Depends on subcommand.",
 			Summary: "A container for commands about named limits", OnFirstGroup: true, Subs: []*command.Command{
 				{Name: "del", Arity: 3, Flags: operator, Since: "1.0.0", Complexity: "O(P) with P the policies",
-					Syntax: "name", Summary: "Deletes a policy. Its keys stay until they expire.",
-					Example: "> RL.POLICY SET login SLIDE 5 1m\n\"OK\"\n> RL.POLICY DEL login\n(integer) " +
-						"1\n> RL.POLICY DEL login\n(integer) 0", Run: policyDel},
+					Syntax: "name", Summary: "Deletes a policy. Its keys stay until they expire.", Run: policyDel},
 				{Name: "get", Arity: 3, Flags: command.Readonly | command.Fast, Since: "1.0.0", Complexity: "O(1)",
-					Syntax: "name", Summary: "The definition of a policy",
-					Example: "> RL.POLICY SET login slide 5 60 shadow\n\"OK\"\n> RL.POLICY GET " +
-						"login\n\"SLIDE 5 1m SHADOW\"", Run: policyGet},
+					Syntax: "name", Summary: "The definition of a policy", Run: policyGet},
 				command.HelpSince("1.0.0"),
 				{Name: "list", Arity: 2, Flags: command.Readonly, Since: "1.0.0",
 					Complexity: "O(P*log(P)) with P the policies",
 					Summary: "All policies with their definitions, and how many calls each has admitted " +
-						"and denied",
-					Example: "> RL.POLICY SET login SLIDE 5 1m\n\"OK\"\n> RL.CHECK ann login\n1) (integer) " +
-						"1\n2) (integer) 5\n3) (integer) 4\n4) (integer) 0\n5) (integer) 60000\n6) (integer) " +
-						"0\n> RL.POLICY LIST\n1) 1) \"name\"\n2) \"login\"\n3) \"definition\"\n4) \"SLIDE 5 " +
-						"1m\"\n5) \"admitted\"\n6) (integer) 1\n7) \"denied\"\n8) (integer) 0", Run: policyList},
+						"and denied", Run: policyList},
 				{Name: "reload", Arity: 2, Flags: operator, Since: "1.0.0",
 					Complexity: "O(P) with P the policies of the file, or as of RL.POLICY SET if algorithms " +
 						"have changed", Summary: "Read the file of policies again", Run: policyReload},
@@ -39,9 +31,7 @@ func init() {
 						"algorithm before, in small steps",
 					Syntax: "name <" + rule.Forms(" | ", " | ", false) + "> [SHADOW]",
 					Summary: "Sets a named limit, or changes it from the next call on. A name is 1 to 64 " +
-						"letters, digits and ._-/:@",
-					Example: "> RL.POLICY SET api TOKEN 100 10 1s\n\"OK\"\n> RL.POLICY SET quota FIXED " +
-						"10000 month TZ Europe/Berlin\n\"OK\"", Run: policySet},
+						"letters, digits and ._-/:@", Run: policySet},
 			}},
 	)
 }
@@ -55,7 +45,7 @@ func policySet(c *command.Call) error {
 		return err
 	}
 
-	changes, err := c.Env.Cluster.SetPolicies(c.Env, []*engine.Policy{policy.New(p)})
+	changes, err := c.Env.Cluster.SetPolicies(c.Env, []*policy.Policy{policy.New(p)})
 	if err != nil {
 		return err
 	}
@@ -75,7 +65,7 @@ func policySet(c *command.Call) error {
 // policiesChanged makes waiting calls use the policies.
 func policiesChanged(c *command.Call) {
 	c.Tx.SeeAll()
-	c.Env.RetryWaiting()
+	c.Env.Waiting.RetryAll()
 }
 
 func policyDel(c *command.Call) error {

@@ -23,27 +23,18 @@ func init() {
 			Complexity: "O(1)",
 			Summary: "RL.TOKEN for clients of redis-cell and Dragonfly: a bucket of max_burst+1 that " +
 				"refills with count each period, in seconds. Replies 1 if limited or 0, the capacity, the " +
-				"remaining, the seconds until a retry or -1, and those until the bucket is full.",
-			Example: "> CL.THROTTLE api:ann 14 30 60\n1) (integer) 0\n2) (integer) 15\n3) (integer) 14\n4) " +
-				"(integer) -1\n5) (integer) 2\n> CL.THROTTLE api:ann 14 30 60 15\n1) (integer) 1\n2) (integer) " +
-				"15\n3) (integer) 14\n4) (integer) 2\n5) (integer) 2", Run: cellThrottle},
+				"remaining, the seconds until a retry or -1, and those until the bucket is full.", Run: cellThrottle},
 		&command.Command{Name: "gcra", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast,
 			Keys: command.OneKey("RW access update"), Syntax: "key max-burst tokens-per-period period [TOKENS count]",
 			Since: "1.0.0", Complexity: "O(1)",
 			Summary: "RL.TOKEN for clients that know the GCRA of Redis 8.8's milestones: arguments and " +
-				"reply are those of CL.THROTTLE, but the period may have decimals.",
-			Example: "> GCRA api:ann 5 10 60 TOKENS 6\n1) (integer) 0\n2) (integer) 6\n3) (integer) 0\n4) " +
-				"(integer) -1\n5) (integer) 36\n> GCRA api:ann 5 10 60\n1) (integer) 1\n2) (integer) 6\n3) " +
-				"(integer) 0\n4) (integer) 6\n5) (integer) 36", Run: gcra},
+				"reply are those of CL.THROTTLE, but the period may have decimals.", Run: gcra},
 		&command.Command{Name: "throttle", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast,
 			Keys: command.OneKey("RW access update"), Syntax: "key max_burst count period [quantity]", Since: "1.0.0",
 			Complexity: "O(1)",
 			Summary: "RL.TOKEN for clients of throttlecrab: a bucket of max_burst that refills with count " +
 				"each period, in seconds. Replies 1 if allowed or 0, the capacity, the remaining, the seconds " +
-				"until the bucket is full and those until a retry: 0 if allowed, -1 if never.",
-			Example: "> THROTTLE api:ann 10 100 60 10\n1) (integer) 1\n2) (integer) 10\n3) (integer) 0\n4) " +
-				"(integer) 6\n5) (integer) 0\n> THROTTLE api:ann 10 100 60 10\n1) (integer) 0\n2) (integer) " +
-				"10\n3) (integer) 0\n4) (integer) 6\n5) (integer) 6", Run: throttle},
+				"until the bucket is full and those until a retry: 0 if allowed, -1 if never.", Run: throttle},
 	)
 }
 

@@ -13,11 +13,7 @@ func init() {
 			Since: "1.0.0", Complexity: "O(S) with S the number of counters, at most 64 for each of 64 shards",
 			Tips: "nondeterministic_output",
 			Summary: "Returns the keys of the database with the most denied calls, and a lower bound of " +
-				"their number.",
-			Example: "> RL.TOKEN api:ann 1 1 1m\n1) (integer) 1\n2) (integer) 1\n3) (integer) 0\n4) " +
-				"(integer) 0\n5) (integer) 60000\n> RL.TOKEN api:ann 1 1 1m\n1) (integer) 0\n2) (integer) " +
-				"1\n3) (integer) 0\n4) (integer) 60000\n5) (integer) 60000\n> RL.TOP\n1) \"api:ann\"\n2) " +
-				"(integer) 1", Run: top},
+				"their number.", Run: top},
 	)
 }
 

@@ -9,21 +9,12 @@ func init() {
 		blockingPops("blpop", "Remove and get the first element in a list, or block until one is available", false),
 		blockingPops("brpop", "Remove and get the last element in a list, or block until one is available", true),
 		&command.Command{Name: "blmove", Arity: 6, Flags: flags | command.DenyOOM,
-			Keys:   []command.KeySpec{source, target},
-			Syntax: "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", Since: "6.2.0", Complexity: "O(1)",
-			Summary: "Pop an element from a list, push it to another list and return it; or block until " +
-				"one is available", Run: blmove},
+			Keys: []command.KeySpec{source, target}, Run: blmove},
 		&command.Command{Name: "brpoplpush", Arity: 4, Flags: flags | command.DenyOOM,
-			Keys: []command.KeySpec{source, target}, Syntax: "source destination timeout", Since: "2.2.0",
-			Deprecated: "6.2.0", ReplacedBy: "`BLMOVE` with the `RIGHT` and `LEFT` arguments", Complexity: "O(1)",
-			Summary: "Pop an element from a list, push it to another list and return it; or block until " +
-				"one is available",
-			Run: func(c *command.Call) error { return moveOrWait(c, mover{fromRight: true}) }},
+			Keys: []command.KeySpec{source, target},
+			Run:  func(c *command.Call) error { return moveOrWait(c, mover{fromRight: true}) }},
 		&command.Command{Name: "blmpop", Arity: -5, Flags: command.Write | command.Blocking | command.MovableKeys,
-			Keys:   []command.KeySpec{command.KeysCounted("RW access delete", 2)},
-			Syntax: "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", Since: "7.0.0",
-			Complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
-			Summary:    "Pop elements from a list, or block until one is available", Run: blmpop},
+			Keys: []command.KeySpec{command.KeysCounted("RW access delete", 2)}, Run: blmpop},
 	)
 }
 

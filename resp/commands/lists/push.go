@@ -16,15 +16,9 @@ func init() {
 		pushes("lpushx", "2.2.0", "Prepend an element to a list, only if the list exists", false, true),
 		pushes("rpushx", "2.2.0", "Append an element to a list, only if the list exists", true, true),
 		&command.Command{Name: "lset", Arity: 4, Flags: command.Write | command.DenyOOM,
-			Keys: command.OneKey("RW update"), Syntax: "key index element", Since: "1.0.0",
-			Complexity: "O(N) where N is the length of the list. Setting either the first or the last element " +
-				"of the list is O(1).", Summary: "Set the value of an element in a list by its index", Run: lset},
+			Keys: command.OneKey("RW update"), Run: lset},
 		&command.Command{Name: "linsert", Arity: 5, Flags: command.Write | command.DenyOOM,
-			Keys: command.OneKey("RW insert"), Syntax: "key <BEFORE | AFTER> pivot element", Since: "2.2.0",
-			Complexity: "O(N) where N is the number of elements to traverse before seeing the value pivot. " +
-				"This means that inserting somewhere on the left end on the list (head) can be considered O(1) " +
-				"and inserting somewhere on the right end (tail) is O(N).",
-			Summary: "Insert an element before or after another element in a list", Run: linsert},
+			Keys: command.OneKey("RW insert"), Run: linsert},
 	)
 }
 

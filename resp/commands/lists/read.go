@@ -12,23 +12,13 @@ import (
 func init() {
 	command.Register("list",
 		&command.Command{Name: "llen", Arity: 2, Flags: command.Readonly | command.Fast, Keys: command.OneKey("RO"),
-			Syntax: "key", Since: "1.0.0", Complexity: "O(1)", Summary: "Get the length of a list", Run: llen},
+			Run: llen},
 		&command.Command{Name: "lrange", Arity: 4, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Syntax: "key start stop", Since: "1.0.0",
-			Complexity: "O(S+N) where S is the distance of start offset from HEAD for small lists, from " +
-				"nearest end (HEAD or TAIL) for large lists; and N is the number of elements in the specified " +
-				"range.", Summary: "Get a range of elements from a list", Run: lrange},
+			Run: lrange},
 		&command.Command{Name: "lindex", Arity: 3, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Syntax: "key index", Since: "1.0.0",
-			Complexity: "O(N) where N is the number of elements to traverse to get to the element at index. " +
-				"This makes asking for the first or the last element of the list O(1).",
-			Summary: "Get an element from a list by its index", Run: lindex},
+			Run: lindex},
 		&command.Command{Name: "lpos", Arity: -3, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Syntax: "key element [RANK rank] [COUNT num-matches] [MAXLEN len]", Since: "6.0.6",
-			Complexity: "O(N) where N is the number of elements in the list, for the average case. When " +
-				"searching for elements near the head or the tail of the list, or when the MAXLEN option is " +
-				"provided, the command may run in constant time.",
-			Summary: "Return the index of matching elements on a list", Run: lpos},
+			Run: lpos},
 	)
 }
 

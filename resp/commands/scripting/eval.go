@@ -100,12 +100,11 @@ type program struct {
 var programs = sync.Pool{New: func() any { return new(program) }}
 
 func (p *program) run(c *command.Call, e *lua.Entry, keys, args [][]byte, readonly bool) (err error) {
-	x := c.Env.Executor.(*executor.Executor)
 	p.caller, p.entry, p.readonly, p.wrote, p.held = c, e, readonly, false, false
 	p.Env, p.Tx, p.DB, p.Account, p.Conn, p.Client = c.Env, c.Tx, c.DB, c.Account, c.Conn, c.Client
 	p.NoTouch, p.Random, p.Executing, p.InScript = c.NoTouch, c.Random, true, true
 	p.Hasher.Engine = c.Env.Engine
-	p.Init(x, p)
+	p.Init(c.Env, p)
 	p.state = lua.Take()
 	defer func() {
 		p.state.Release()

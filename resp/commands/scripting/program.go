@@ -38,9 +38,8 @@ func (p *program) Do(words [][]byte, resp3 bool) []byte {
 		p.Reply.B = nil
 	}
 	begun := p.Env.Time.Elapsed()
-	x := p.Env.Executor.(*executor.Executor)
 	var prepared command.Prepared
-	err := x.Resolve(&prepared, words, p.Command)
+	err := p.Env.Executor.Resolve(&prepared, words, p.Command)
 	if err == nil {
 		err = p.admit(&prepared)
 	} else {
@@ -107,8 +106,7 @@ func (p *program) admit(call *command.Prepared) error {
 	if c.Flags&command.DenyOOM != 0 && !p.wrote && p.entry.Flags&lua.AllowOOM == 0 && p.Env.Engine.Crowded() {
 		return engine.ErrOutOfMemory
 	}
-	x := p.Env.Executor.(*executor.Executor)
-	if err := x.Unavailable(c.Flags, ^c.Flags); err != nil {
+	if err := p.Env.Executor.Unavailable(c.Flags, ^c.Flags); err != nil {
 		return err
 	}
 	if p.busy.State != nil && p.held && c.Flags&command.Write != 0 && !p.Env.Scripts.Writes(&p.busy) {
@@ -156,23 +154,22 @@ func (p *program) Allowed(words [][]byte) (bool, error) {
 
 // monitor keeps a call for the monitors, which see it after the locks are released.
 func (p *program) monitor(call *command.Prepared) {
-	x := p.Env.Executor.(*executor.Executor)
-	if x.Monitors() == 0 || len(p.shown) >= maxShown {
+	if p.Env.Executor.Monitors() == 0 || len(p.shown) >= maxShown {
 		return
 	}
 	shown := *call
 	shown.Words, shown.DB = command.CloneWords(call.Words), p.DB
 	if p.shown = append(p.shown, shown); len(p.shown) == 1 {
-		p.Conn.DeferUntilUnlocked(p.show(x))
+		p.Conn.DeferUntilUnlocked(p.show())
 	}
 }
 
 // show returns a function that shows the calls of the script to the monitors.
-func (p *program) show(x *executor.Executor) func() {
+func (p *program) show() func() {
 	calls := new([]command.Prepared)
 	p.after = calls
 	r := new(executor.Runner)
-	r.Init(x, luaOrigin{p.client()})
+	r.Init(p.Env, luaOrigin{p.client()})
 	return func() {
 		r.ReadClock()
 		r.Show(*calls)

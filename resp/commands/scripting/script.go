@@ -6,7 +6,6 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/script"
 	"rlserver/resp/command"
-	"rlserver/resp/executor"
 	"rlserver/resp/lua"
 	"rlserver/resp/wire"
 )
@@ -49,7 +48,7 @@ func scriptFlush(c *command.Call) error {
 
 // changeable returns why scripts cannot be added or dropped now, or nil.
 func changeable(c *command.Call) error {
-	return c.Env.Executor.(*executor.Executor).Unavailable(command.Write, 0)
+	return c.Env.Executor.Unavailable(command.Write, 0)
 }
 
 // mergeAll runs a call on the keys of no group, and then on each group. The reply is the first one.
@@ -207,7 +206,7 @@ func known(c *command.Call, sha string) (s *script.Script, seen engine.Position)
 	if s, _ = c.Env.Home.Scripts.Get(sha); s != nil {
 		return s, engine.Position(position)
 	}
-	for _, k := range c.Env.Keyspaces() {
+	for _, k := range c.Env.Server.Keyspaces() {
 		if s, _ = k.Engine.Scripts.Get(sha); s != nil {
 			break
 		}

@@ -14,22 +14,13 @@ import (
 func init() {
 	const operator = command.Admin | command.NoScript | command.Loading | command.Stale
 	command.Register("server",
-		&command.Command{Name: "config", Arity: -2, Since: "2.0.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for server configuration commands", Subs: []*command.Command{
-				{Name: "get", Arity: -3, Flags: operator, Since: "2.0.0", Syntax: "parameter [parameter ...]",
-					Complexity: "O(N) when N is the number of configuration parameters provided",
-					Summary:    "Get the values of configuration parameters", Run: configGet},
-				command.HelpSince("5.0.0"),
-				{Name: "resetstat", Arity: 2, Flags: operator | command.Stepwise, Since: "2.0.0", Complexity: "O(1)",
-					Summary: "Reset the stats returned by INFO", Run: configResetStat},
-				{Name: "rewrite", Arity: 2, Flags: operator, Since: "2.8.0", Complexity: "O(1)",
-					Summary: "Rewrite the configuration file with the in memory configuration", Run: configRewrite},
-				{Name: "set", Arity: -4, Flags: operator, Since: "2.0.0",
-					Tips:       "request_policy:all_nodes response_policy:all_succeeded",
-					Syntax:     "parameter value [parameter value ...]",
-					Complexity: "O(N) when N is the number of configuration parameters provided",
-					Summary:    "Set configuration parameters to the given values", Run: configSet},
-			}},
+		&command.Command{Name: "config", Arity: -2, Subs: []*command.Command{
+			{Name: "get", Arity: -3, Flags: operator, Run: configGet},
+			command.HelpSince("5.0.0"),
+			{Name: "resetstat", Arity: 2, Flags: operator | command.Stepwise, Run: configResetStat},
+			{Name: "rewrite", Arity: 2, Flags: operator, Run: configRewrite},
+			{Name: "set", Arity: -4, Flags: operator, Run: configSet},
+		}},
 	)
 }
 
@@ -88,11 +79,7 @@ func configSet(c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Env.ChangeSettings(c, changes); err != nil {
-		return err
-	}
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(c.Env.Server.ChangeSettings(c, changes))
 }
 
 // parseChanges parses names and values. It checks the names; the values are parsed after all names
@@ -132,7 +119,7 @@ func configResetStat(c *command.Call) error {
 		}
 	})
 	c.Conn.FlushStats()
-	c.Env.ResetFigures()
+	c.Env.Server.ResetFigures()
 	c.Reply.OK()
 	return nil
 }

@@ -24,9 +24,7 @@ import (
 func init() {
 	command.Register("server",
 		&command.Command{Name: "info", Arity: -1, Flags: command.Loading | command.Stale | command.Stepwise,
-			Since: "1.0.0", Complexity: "O(1)", Categories: "dangerous",
-			Tips:   "nondeterministic_output request_policy:all_shards response_policy:special",
-			Syntax: "[section [section ...]]", Summary: "Get information and statistics about the server", Run: info},
+			Categories: "dangerous", Run: info},
 	)
 }
 
@@ -67,7 +65,7 @@ func info(c *command.Call) error {
 	}
 	c.Conn.FlushStats()
 
-	r := report{env: c.Env, tx: c.Tx, figures: c.Env.Figures()}
+	r := report{env: c.Env, tx: c.Tx, figures: c.Env.Server.Figures()}
 	keys := false
 	for _, s := range sections {
 		if all || usual && !s.extra || wanted[strings.ToLower(s.name)] {
@@ -309,7 +307,7 @@ func writeKeyspace(r *report) {
 // count returns how many keys a database has and how many of them have a deadline: in a cluster,
 // those of the groups that this node leads.
 func (r *report) count(db int) (keys, expires int) {
-	for _, k := range r.env.Keyspaces() {
+	for _, k := range r.env.Server.Keyspaces() {
 		n, withDeadline := countOf(k.Engine, r.env.Engine, r.tx, db)
 		keys, expires = keys+n, expires+withDeadline
 	}

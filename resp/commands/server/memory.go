@@ -14,25 +14,15 @@ import (
 func init() {
 	const tips = "nondeterministic_output request_policy:all_shards response_policy:special"
 	command.Register("server",
-		&command.Command{Name: "memory", Arity: -2, Since: "4.0.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for memory diagnostics commands", Subs: []*command.Command{
-				{Name: "doctor", Arity: 2, Since: "4.0.0", Complexity: "O(1)", Tips: tips,
-					Summary: "Outputs memory problems report", Run: memoryDoctor},
-				command.HelpSince("4.0.0"),
-				{Name: "malloc-stats", Arity: 2, Since: "4.0.0", Tips: tips,
-					Complexity: "Depends on how much memory is allocated, could be slow",
-					Summary:    "Show allocator internal stats", Run: memoryMallocStats},
-				{Name: "purge", Arity: 2, Since: "4.0.0",
-					Tips:       "request_policy:all_shards response_policy:all_succeeded",
-					Complexity: "Depends on how much memory is allocated, could be slow",
-					Summary:    "Ask the allocator to release memory", Run: memoryPurge},
-				{Name: "stats", Arity: 2, Flags: command.Stepwise, Since: "4.0.0", Complexity: "O(1)", Tips: tips,
-					Summary: "Show memory usage details", Run: memoryStats},
-				{Name: "usage", Arity: -3, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO", 2)},
-					Since: "4.0.0", Syntax: "key [SAMPLES count]",
-					Complexity: "O(N) where N is the number of samples.",
-					Summary:    "Estimate the memory usage of a key", Run: memoryUsage},
-			}},
+		&command.Command{Name: "memory", Arity: -2, Subs: []*command.Command{
+			{Name: "doctor", Arity: 2, Run: memoryDoctor},
+			command.HelpSince("4.0.0"),
+			{Name: "malloc-stats", Arity: 2, Run: memoryMallocStats},
+			{Name: "purge", Arity: 2, Run: memoryPurge},
+			{Name: "stats", Arity: 2, Flags: command.Stepwise, Run: memoryStats},
+			{Name: "usage", Arity: -3, Flags: command.Readonly, Keys: []command.KeySpec{command.Key("RO", 2)},
+				Run: memoryUsage},
+		}},
 	)
 }
 
@@ -65,7 +55,7 @@ func memoryUsage(c *command.Call) error {
 // memoryStats handles MEMORY STATS, with the fields of Redis. Of what this server does not have, or
 // does not measure apart from the keys, they are 0.
 func memoryStats(c *command.Call) error {
-	f, memory, own, keys, databases := c.Env.Figures(), c.Env.Engine.Memory(), c.Env.Engine, 0, []int(nil)
+	f, memory, own, keys, databases := c.Env.Server.Figures(), c.Env.Engine.Memory(), c.Env.Engine, 0, []int(nil)
 	for _, e := range memory.Engines() { // also of groups that this node follows
 		for db := range e.Databases() {
 			n, _ := countOf(e, own, c.Tx, db)
@@ -178,14 +168,14 @@ func memoryMallocStats(c *command.Call) error {
 
 // memoryPurge handles MEMORY PURGE.
 func memoryPurge(c *command.Call) error {
-	c.Env.FreeMemory()
+	c.Env.Server.FreeMemory()
 	c.Reply.OK()
 	return nil
 }
 
 // memoryDoctor handles MEMORY DOCTOR: it checks for known problems and says what to do.
 func memoryDoctor(c *command.Call) error {
-	figures := c.Env.Figures()
+	figures := c.Env.Server.Figures()
 	used, most := figures.Memory, c.Env.Settings.MaxMemory()
 	var found []string
 	find := func(format string, a ...any) { found = append(found, fmt.Sprintf(format, a...)) }

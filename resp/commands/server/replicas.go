@@ -17,8 +17,7 @@ func init() {
 	old := replicaOf("slaveof", "1.0.0")
 	old.Deprecated, old.ReplacedBy = "5.0.0", "`REPLICAOF`"
 	command.Register("server", replicaOf("replicaof", "5.0.0"), old,
-		&command.Command{Name: "lolwut", Arity: -1, Flags: command.Readonly | command.Fast, Since: "5.0.0",
-			Syntax: "[VERSION version]", Summary: "Display some computer art and the Redis version", Run: lolwut},
+		&command.Command{Name: "lolwut", Arity: -1, Flags: command.Readonly | command.Fast, Run: lolwut},
 	)
 }
 

@@ -11,16 +11,11 @@ import (
 func init() {
 	const saving = command.Admin | command.NoScript | command.NoAsyncLoading
 	command.Register("server",
-		&command.Command{Name: "save", Arity: 1, Flags: saving | command.NoMulti | command.OwnLocks, Since: "1.0.0",
-			Complexity: "O(N) where N is the total number of keys in all databases",
-			Summary:    "Synchronously save the dataset to disk", Run: save},
-		&command.Command{Name: "bgsave", Arity: -1, Flags: saving, Since: "1.0.0", Complexity: "O(1)",
-			Syntax: "[SCHEDULE]", Summary: "Asynchronously save the dataset to disk", Run: bgsave},
-		&command.Command{Name: "bgrewriteaof", Arity: 1, Flags: saving, Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Asynchronously rewrite the append-only file", Run: bgrewriteaof},
+		&command.Command{Name: "save", Arity: 1, Flags: saving | command.NoMulti | command.OwnLocks, Run: save},
+		&command.Command{Name: "bgsave", Arity: -1, Flags: saving, Run: bgsave},
+		&command.Command{Name: "bgrewriteaof", Arity: 1, Flags: saving, Run: bgrewriteaof},
 		&command.Command{Name: "lastsave", Arity: 1, Flags: command.Fast | command.Loading | command.Stale,
-			Since: "1.0.0", Complexity: "O(1)", Categories: "admin dangerous", Tips: "nondeterministic_output",
-			Summary: "Get the UNIX time stamp of the last successful save to disk", Run: lastsave},
+			Categories: "admin dangerous", Run: lastsave},
 	)
 }
 

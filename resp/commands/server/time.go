@@ -5,8 +5,7 @@ import "rlserver/resp/command"
 func init() {
 	command.Register("server",
 		&command.Command{Name: "time", Arity: 1, Flags: command.Loading | command.Stale | command.Fast,
-			Since: "2.6.0", Complexity: "O(1)", Tips: "nondeterministic_output",
-			Summary: "Return the current server time", Run: serverTime},
+			Run: serverTime},
 	)
 }
 

@@ -7,32 +7,19 @@ import (
 
 func init() {
 	command.Register("server",
-		&command.Command{Name: "function", Arity: -2, Group: "scripting", Since: "7.0.0",
-			Complexity: "Depends on subcommand.", Summary: "A container for function commands",
-			Subs: []*command.Command{
-				{Name: "flush", Arity: -2, Flags: command.NoScript | command.Write, Since: "7.0.0",
-					Complexity: "O(N) where N is the number of functions deleted",
-					Tips:       "request_policy:all_shards response_policy:all_succeeded", Syntax: "[ASYNC | SYNC]",
-					Summary: "Deleting all functions", Run: functionFlush},
-				command.HelpSince("7.0.0"),
-			}},
-		&command.Command{Name: "module", Arity: -2, Since: "4.0.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for module commands", Subs: []*command.Command{
-				command.HelpSince("5.0.0"),
-				{Name: "list", Arity: 2, Flags: command.Admin | command.NoScript, Since: "4.0.0",
-					Tips:       "nondeterministic_output_order",
-					Complexity: "O(N) where N is the number of loaded modules.",
-					Summary:    "List all modules loaded by the server", Run: moduleList},
-			}},
+		&command.Command{Name: "function", Arity: -2, Group: "scripting", Subs: []*command.Command{
+			{Name: "flush", Arity: -2, Flags: command.NoScript | command.Write, Run: functionFlush},
+			command.HelpSince("7.0.0"),
+		}},
+		&command.Command{Name: "module", Arity: -2, Subs: []*command.Command{
+			command.HelpSince("5.0.0"),
+			{Name: "list", Arity: 2, Flags: command.Admin | command.NoScript, Run: moduleList},
+		}},
 		&command.Command{Name: "role", Arity: 1,
-			Flags: command.NoScript | command.Loading | command.Stale | command.Fast, Since: "2.8.12",
-			Complexity: "O(1)", Categories: "admin dangerous",
-			Summary: "Return the role of the instance in the context of replication", Run: role},
-		&command.Command{Name: "wait", Arity: 3, Flags: command.NoScript, Group: "generic", Since: "3.0.0",
-			Complexity: "O(1)", Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
-			Syntax: "numreplicas timeout",
-			Summary: "Wait for the synchronous replication of all the write commands sent in the context " +
-				"of the current connection", Run: waitForReplicas},
+			Flags: command.NoScript | command.Loading | command.Stale | command.Fast, Categories: "admin dangerous",
+			Run: role},
+		&command.Command{Name: "wait", Arity: 3, Flags: command.NoScript, Group: "generic", Categories: "connection",
+			Run: waitForReplicas},
 	)
 }
 

@@ -20,9 +20,7 @@ func init() {
 	register("sdiff", diff, "OW update", walks, "Subtract multiple sets")
 	command.Register("set",
 		&command.Command{Name: "sintercard", Arity: -3, Flags: command.Readonly | command.MovableKeys,
-			Keys:   []command.KeySpec{command.KeysCounted("RO access", 1)},
-			Syntax: "numkeys key [key ...] [LIMIT limit]", Since: "7.0.0", Complexity: lookups,
-			Summary: "Intersect multiple sets and return the cardinality of the result", Run: sintercard},
+			Keys: []command.KeySpec{command.KeysCounted("RO access", 1)}, Run: sintercard},
 	)
 }
 

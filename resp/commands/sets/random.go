@@ -13,14 +13,9 @@ import (
 func init() {
 	command.Register("set",
 		&command.Command{Name: "spop", Arity: -2, Flags: command.Write | command.Fast,
-			Keys: command.OneKey("RW access delete"), Tips: "nondeterministic_output", Syntax: "key [count]",
-			Since:      "1.0.0",
-			Complexity: "Without the count argument O(1), otherwise O(N) where N is the value of the passed count.",
-			Summary:    "Remove and return one or multiple random members from a set", Run: spop},
+			Keys: command.OneKey("RW access delete"), Run: spop},
 		&command.Command{Name: "srandmember", Arity: -2, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Tips: "nondeterministic_output", Syntax: "key [count]", Since: "1.0.0",
-			Complexity: "Without the count argument O(1), otherwise O(N) where N is the absolute value of the " +
-				"passed count.", Summary: "Get one or multiple random members from a set", Run: srandmember},
+			Run: srandmember},
 	)
 }
 

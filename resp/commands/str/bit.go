@@ -11,22 +11,16 @@ import (
 func init() {
 	command.Register("bitmap",
 		&command.Command{Name: "setbit", Arity: 4, Flags: command.Write | command.DenyOOM,
-			Keys: command.OneKey("RW access update"), Syntax: "key offset value", Since: "2.2.0", Complexity: "O(1)",
-			Summary: "Sets or clears the bit at offset in the string value stored at key", Prepare: evictForBit,
-			Run: setbit},
+			Keys: command.OneKey("RW access update"), Prepare: evictForBit, Run: setbit},
 		&command.Command{Name: "getbit", Arity: 3, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Syntax: "key offset", Since: "2.2.0", Complexity: "O(1)",
-			Summary: "Returns the bit value at offset in the string value stored at key", Run: getbit},
+			Keys: command.OneKey("RO access"), Run: getbit},
 		&command.Command{Name: "bitcount", Arity: -2, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Syntax: "key [start end [BYTE | BIT]]", Since: "2.6.0", Complexity: "O(N)",
-			Summary: "Count set bits in a string", Run: bitcount},
+			Run: bitcount},
 		&command.Command{Name: "bitpos", Arity: -3, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Syntax: "key bit [start [end [BYTE | BIT]]]", Since: "2.8.7", Complexity: "O(N)",
-			Summary: "Find first bit set or clear in a string", Run: bitpos},
+			Run: bitpos},
 		&command.Command{Name: "bitop", Arity: -4, Flags: command.Write | command.DenyOOM,
-			Keys:   []command.KeySpec{command.Key("OW update", 2), command.KeysToEnd("RO access", 3, 1)},
-			Syntax: "operation destkey key [key ...]", Since: "2.6.0", Complexity: "O(N)",
-			Summary: "Perform bitwise operations between strings", Prepare: evictForBitop, Run: bitop},
+			Keys:    []command.KeySpec{command.Key("OW update", 2), command.KeysToEnd("RO access", 3, 1)},
+			Prepare: evictForBitop, Run: bitop},
 	)
 }
 
@@ -75,13 +69,7 @@ func setbit(c *command.Call) error {
 		return err
 	}
 
-	was, err := c.Tx.SetBit(k, offset, value == 1)
-	if err != nil {
-		return err
-	}
-
-	c.Reply.Flag(was)
-	return nil
+	return c.ReplyFlag(c.Tx.SetBit(k, offset, value == 1))
 }
 
 func evictForBit(c *command.Call, words [][]byte) {
@@ -252,13 +240,7 @@ func bitop(c *command.Call) error {
 		return errBitNot
 	}
 
-	length, err := c.Tx.BitOp(op, dst, sources)
-	if err != nil {
-		return err
-	}
-
-	c.Reply.Count(length)
-	return nil
+	return c.ReplyCount(c.Tx.BitOp(op, dst, sources))
 }
 
 func evictForBitop(c *command.Call, words [][]byte) {

@@ -12,18 +12,10 @@ import (
 func init() {
 	command.Register("bitmap",
 		&command.Command{Name: "bitfield", Arity: -2, Flags: command.Write | command.DenyOOM,
-			Keys: []command.KeySpec{command.KeyVariable("RW access update", 1, bitfieldAccess)},
-			Syntax: "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value " +
-				"| INCRBY encoding offset increment> [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] " +
-				"<SET encoding offset value | INCRBY encoding offset increment> ...]]", Since: "3.2.0",
-			Complexity: "O(1) for each subcommand specified",
-			Summary:    "Perform arbitrary bitfield integer operations on strings", Prepare: evictForBitfield,
-			Run: bitfield},
+			Keys:    []command.KeySpec{command.KeyVariable("RW access update", 1, bitfieldAccess)},
+			Prepare: evictForBitfield, Run: bitfield},
 		&command.Command{Name: "bitfield_ro", Arity: -2, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Syntax: "key [GET encoding offset [GET encoding offset ...]]",
-			Since: "6.0.0", Complexity: "O(1) for each subcommand specified",
-			Summary: "Perform arbitrary bitfield integer operations on strings. Read-only variant of BITFIELD",
-			Run:     bitfieldRO},
+			Keys: command.OneKey("RO access"), Run: bitfieldRO},
 	)
 }
 

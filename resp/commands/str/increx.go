@@ -18,10 +18,7 @@ func init() {
 				"unix-time-milliseconds | PERSIST] [ENX]", Since: "8.8.0", Complexity: "O(1)",
 			Summary: "Increments the number of a key within bounds and sets its expiration. A sum outside " +
 				"the bounds, or beyond 64 bits, changes nothing and reports an increment of 0: with UBOUND, EX " +
-				"and ENX that is a fixed-window limiter in one call",
-			Example: "> INCREX calls:ada UBOUND 2 EX 60 ENX\n1) (integer) 1\n2) (integer) 1\n> INCREX " +
-				"calls:ada UBOUND 2 EX 60 ENX\n1) (integer) 2\n2) (integer) 1\n> INCREX calls:ada UBOUND 2 EX " +
-				"60 ENX\n1) (integer) 2\n2) (integer) 0", Run: increx},
+				"and ENX that is a fixed-window limiter in one call", Run: increx},
 	)
 }
 

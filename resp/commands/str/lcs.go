@@ -11,10 +11,7 @@ import (
 func init() {
 	command.Register("string",
 		&command.Command{Name: "lcs", Arity: -3, Flags: command.Readonly,
-			Keys:   []command.KeySpec{{Access: "RO access", Begin: 1, Last: 1, Step: 1}},
-			Syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]", Since: "7.0.0",
-			Complexity: "O(N*M) where N and M are the lengths of s1 and s2, respectively",
-			Summary:    "Find longest common substring", Run: lcs},
+			Keys: []command.KeySpec{{Access: "RO access", Begin: 1, Last: 1, Step: 1}}, Run: lcs},
 	)
 }
 

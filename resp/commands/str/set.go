@@ -9,30 +9,17 @@ import (
 func init() {
 	command.Register("string",
 		&command.Command{Name: "set", Arity: -3, Flags: command.Write | command.DenyOOM,
-			Keys: []command.KeySpec{command.KeyVariable("RW access update", 1, setAccess)},
-			Syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | " +
-				"PXAT unix-time-milliseconds | KEEPTTL]", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Set the string value of a key", Run: set},
+			Keys: []command.KeySpec{command.KeyVariable("RW access update", 1, setAccess)}, Run: set},
 		&command.Command{Name: "setnx", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("OW insert"), Syntax: "key value", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Set the value of a key, only if the key does not exist", Run: setnx},
+			Keys: command.OneKey("OW insert"), Run: setnx},
 		&command.Command{Name: "setex", Arity: 4, Flags: command.Write | command.DenyOOM,
-			Keys: command.OneKey("OW update"), Syntax: "key seconds value", Since: "2.0.0", Complexity: "O(1)",
-			Summary: "Set the value and expiration of a key",
-			Run:     func(c *command.Call) error { return setFor(c, ttlEX) }},
+			Keys: command.OneKey("OW update"), Run: func(c *command.Call) error { return setFor(c, ttlEX) }},
 		&command.Command{Name: "psetex", Arity: 4, Flags: command.Write | command.DenyOOM,
-			Keys: command.OneKey("OW update"), Syntax: "key milliseconds value", Since: "2.6.0", Complexity: "O(1)",
-			Summary: "Set the value and expiration in milliseconds of a key",
-			Run:     func(c *command.Call) error { return setFor(c, ttlPX) }},
+			Keys: command.OneKey("OW update"), Run: func(c *command.Call) error { return setFor(c, ttlPX) }},
 		&command.Command{Name: "getset", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("RW access update"), Syntax: "key value", Since: "1.0.0", Deprecated: "6.2.0",
-			ReplacedBy: "`SET` with the `!GET` argument", Complexity: "O(1)",
-			Summary: "Set the string value of a key and return its old value", Run: getset},
+			Keys: command.OneKey("RW access update"), Run: getset},
 		&command.Command{Name: "getex", Arity: -2, Flags: command.Write | command.Fast,
-			Keys: command.OneKey("RW access update"),
-			Syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT " +
-				"unix-time-milliseconds | PERSIST]", Since: "6.2.0", Complexity: "O(1)",
-			Summary: "Get the value of a key and optionally set its expiration", Run: getex},
+			Keys: command.OneKey("RW access update"), Run: getex},
 	)
 }
 

@@ -10,52 +10,28 @@ import (
 func init() {
 	command.Register("string",
 		&command.Command{Name: "get", Arity: 2, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Syntax: "key", Since: "1.0.0", Complexity: "O(1)",
-			Summary: "Get the value of a key", Run: get},
+			Keys: command.OneKey("RO access"), Run: get},
 		&command.Command{Name: "getdel", Arity: 2, Flags: command.Write | command.Fast,
-			Keys: command.OneKey("RW access delete"), Syntax: "key", Since: "6.2.0", Complexity: "O(1)",
-			Summary: "Get the value of a key and delete the key", Run: getdel},
+			Keys: command.OneKey("RW access delete"), Run: getdel},
 		&command.Command{Name: "strlen", Arity: 2, Flags: command.Readonly | command.Fast, Keys: command.OneKey("RO"),
-			Syntax: "key", Since: "2.2.0", Complexity: "O(1)", Summary: "Get the length of the value stored in a key",
 			Run: strlen},
 		&command.Command{Name: "append", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("RW insert"), Syntax: "key value", Since: "2.0.0",
+			Keys: command.OneKey("RW insert"),
 			Complexity: "O(1). The amortized time complexity is O(1) assuming the appended value is small and " +
 				"the already present value is of any size, since a string grows by more than is needed at once.",
-			Summary: "Append a value to a key", Run: appendValue},
+			Run: appendValue},
 		&command.Command{Name: "getrange", Arity: 4, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Syntax: "key start end", Since: "2.4.0",
-			Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately " +
-				"determined by the returned length, but because creating a substring from an existing string is " +
-				"very cheap, it can be considered O(1) for small strings.",
-			Summary: "Get a substring of the string stored at a key", Run: getrange},
+			Run: getrange},
 		&command.Command{Name: "substr", Arity: 4, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Syntax: "key start end", Since: "1.0.0", Deprecated: "2.0.0", ReplacedBy: "`GETRANGE`",
-			Complexity: "O(N) where N is the length of the returned string. The complexity is ultimately " +
-				"determined by the returned length, but because creating a substring from an existing string is " +
-				"very cheap, it can be considered O(1) for small strings.",
-			Summary: "Get a substring of the string stored at a key", Run: getrange},
+			Run: getrange},
 		&command.Command{Name: "setrange", Arity: 4, Flags: command.Write | command.DenyOOM,
-			Keys: command.OneKey("RW update"), Syntax: "key offset value", Since: "2.2.0",
-			Complexity: "O(1), not counting the time taken to copy the new string in place. Usually, this " +
-				"string is very small so the amortized complexity is O(1). Otherwise, complexity is O(M) with M " +
-				"being the length of the value argument.",
-			Summary: "Overwrite part of a string at key starting at the specified offset", Prepare: evictForRange,
-			Run: setrange},
+			Keys: command.OneKey("RW update"), Prepare: evictForRange, Run: setrange},
 		&command.Command{Name: "mget", Arity: -2, Flags: command.Readonly | command.Fast,
-			Keys: []command.KeySpec{command.KeysToEnd("RO access", 1, 1)}, Syntax: "key [key ...]", Since: "1.0.0",
-			Complexity: "O(N) where N is the number of keys to retrieve.",
-			Summary:    "Get the values of all the given keys", Tips: "request_policy:multi_shard", Run: mget},
+			Keys: []command.KeySpec{command.KeysToEnd("RO access", 1, 1)}, Run: mget},
 		&command.Command{Name: "mset", Arity: -3, Flags: command.Write | command.DenyOOM,
-			Keys: []command.KeySpec{command.KeysToEnd("OW update", 1, 2)}, Syntax: "key value [key value ...]",
-			Since: "1.0.1", Complexity: "O(N) where N is the number of keys to set.",
-			Summary: "Set multiple keys to multiple values",
-			Tips:    "request_policy:multi_shard response_policy:all_succeeded", Run: mset},
+			Keys: []command.KeySpec{command.KeysToEnd("OW update", 1, 2)}, Run: mset},
 		&command.Command{Name: "msetnx", Arity: -3, Flags: command.Write | command.DenyOOM,
-			Keys: []command.KeySpec{command.KeysToEnd("OW insert", 1, 2)}, Syntax: "key value [key value ...]",
-			Since: "1.0.1", Complexity: "O(N) where N is the number of keys to set.",
-			Summary: "Set multiple keys to multiple values, only if none of the keys exist",
-			Tips:    "request_policy:multi_shard response_policy:agg_min", Run: msetnx},
+			Keys: []command.KeySpec{command.KeysToEnd("OW insert", 1, 2)}, Run: msetnx},
 	)
 }
 
@@ -119,13 +95,7 @@ func appendValue(c *command.Call) error {
 		return err
 	}
 
-	length, err := c.Tx.Append(k, value)
-	if err != nil {
-		return err
-	}
-
-	c.Reply.Count(length)
-	return nil
+	return c.ReplyCount(c.Tx.Append(k, value))
 }
 
 // getrange handles GETRANGE key start end, and SUBSTR, its old name.
@@ -176,13 +146,7 @@ func setrange(c *command.Call) error {
 		return err
 	}
 
-	length, err := c.Tx.SetRange(k, offset, value)
-	if err != nil {
-		return err
-	}
-
-	c.Reply.Count(length)
-	return nil
+	return c.ReplyCount(c.Tx.SetRange(k, offset, value))
 }
 
 func evictForRange(c *command.Call, words [][]byte) {

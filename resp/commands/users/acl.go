@@ -16,46 +16,21 @@ func init() {
 		perUser  = "O(N). Where N is the number of configured users."
 	)
 	command.Register("server",
-		&command.Command{Name: "acl", Arity: -2, Since: "6.0.0", Complexity: "Depends on subcommand.",
-			Summary: "A container for Access List Control commands ", Subs: []*command.Command{
-				{Name: "cat", Arity: -2, Flags: open, Since: "6.0.0",
-					Complexity: "O(1) since the categories and commands are a fixed set.", Syntax: "[categoryname]",
-					Summary: "List the ACL categories or the commands inside a category", Run: cat},
-				{Name: "deluser", Arity: -3, Flags: operator, Since: "6.0.0",
-					Complexity: "O(1) amortized time considering the typical user.",
-					Syntax:     "username [username ...]",
-					Summary:    "Remove the specified ACL users and the associated rules", RefusedInMulti: errInMulti,
-					Run: delUser},
-				{Name: "dryrun", Arity: -4, Flags: operator, Since: "7.0.0", Complexity: "O(1).",
-					Syntax: "username command [arg [arg ...]]",
-					Summary: "Returns whether the user can execute the given command without executing the " +
-						"command.", Run: dryRun},
-				{Name: "genpass", Arity: -2, Flags: open, Since: "6.0.0", Complexity: "O(1)", Syntax: "[bits]",
-					Summary: "Generate a pseudorandom secure password to use for ACL users", Run: genPass},
-				{Name: "getuser", Arity: 3, Flags: operator, Since: "6.0.0",
-					Complexity: "O(N). Where N is the number of password, command and pattern rules that the " +
-						"user has.", Syntax: "username", Summary: "Get the rules for a specific ACL user",
-					Run: getUser},
-				command.HelpSince("6.0.0"),
-				{Name: "list", Arity: 2, Flags: operator, Since: "6.0.0", Complexity: perUser,
-					Summary: "List the current ACL rules in ACL config file format", Run: list},
-				{Name: "load", Arity: 2, Flags: operator | command.OwnLocks, Since: "6.0.0", Complexity: perUser,
-					Summary: "Reload the ACLs from the configured ACL file", Run: load},
-				{Name: "log", Arity: -2, Flags: operator, Since: "6.0.0",
-					Complexity: "O(N) with N being the number of entries shown.", Syntax: "[count | RESET]",
-					Summary: "List latest events denied because of ACLs in place", Run: showLog},
-				{Name: "save", Arity: 2, Flags: operator | command.OwnLocks, Since: "6.0.0", Complexity: perUser,
-					Summary: "Save the current ACL rules in the configured ACL file", Run: save},
-				{Name: "setuser", Arity: -3, Flags: operator, Since: "6.0.0",
-					Complexity: "O(N). Where N is the number of rules provided.",
-					Syntax:     "username [rule [rule ...]]",
-					Summary:    "Modify or create the rules for a specific ACL user", RefusedInMulti: errInMulti,
-					Run: setUser},
-				{Name: "users", Arity: 2, Flags: operator, Since: "6.0.0", Complexity: perUser,
-					Summary: "List the username of all the configured ACL rules", Run: names},
-				{Name: "whoami", Arity: 2, Flags: open, Since: "6.0.0", Complexity: "O(1)",
-					Summary: "Return the name of the user associated to the current connection", Run: whoAmI},
-			}},
+		&command.Command{Name: "acl", Arity: -2, Subs: []*command.Command{
+			{Name: "cat", Arity: -2, Flags: open, Run: cat},
+			{Name: "deluser", Arity: -3, Flags: operator, RefusedInMulti: errInMulti, Run: delUser},
+			{Name: "dryrun", Arity: -4, Flags: operator, Run: dryRun},
+			{Name: "genpass", Arity: -2, Flags: open, Run: genPass},
+			{Name: "getuser", Arity: 3, Flags: operator, Run: getUser},
+			command.HelpSince("6.0.0"),
+			{Name: "list", Arity: 2, Flags: operator, Run: list},
+			{Name: "load", Arity: 2, Flags: operator | command.OwnLocks, Run: load},
+			{Name: "log", Arity: -2, Flags: operator, Run: showLog},
+			{Name: "save", Arity: 2, Flags: operator | command.OwnLocks, Run: save},
+			{Name: "setuser", Arity: -3, Flags: operator, RefusedInMulti: errInMulti, Run: setUser},
+			{Name: "users", Arity: 2, Flags: operator, Run: names},
+			{Name: "whoami", Arity: 2, Flags: open, Run: whoAmI},
+		}},
 	)
 }
 
@@ -98,13 +73,7 @@ func delUser(c *command.Call) error {
 		names = append(names, string(c.Args.Next()))
 	}
 
-	deleted, err := c.Env.ChangeUsers(c, acl.Change{Delete: names})
-	if err != nil {
-		return err
-	}
-
-	c.Reply.Count(deleted)
-	return nil
+	return c.ReplyCount(c.Env.ChangeUsers(c, acl.Change{Delete: names}))
 }
 
 // getUser handles ACL GETUSER username.

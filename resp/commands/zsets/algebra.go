@@ -22,15 +22,11 @@ func init() {
 	outputAndInputs := []command.KeySpec{command.Key("OW update", 1), command.KeysCounted("RO access", 2)}
 	command.Register("sorted-set",
 		&command.Command{Name: "zunion", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
-			Syntax: sources + scoring + " [WITHSCORES]", Since: "6.2.0", Complexity: union,
-			Summary: "Add multiple sorted sets",
 			Run: func(c *command.Call) error {
 				return zcombine(c, zunion,
 					operationOptions{scoring: true, withScores: true})
 			}},
 		&command.Command{Name: "zinter", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
-			Syntax: sources + scoring + " [WITHSCORES]", Since: "6.2.0", Complexity: inter,
-			Summary: "Intersect multiple sorted sets",
 			Run: func(c *command.Call) error {
 				return zcombine(
 					c,
@@ -39,34 +35,22 @@ func init() {
 				)
 			}},
 		&command.Command{Name: "zdiff", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
-			Syntax: sources + " [WITHSCORES]", Since: "6.2.0", Complexity: diff,
-			Summary: "Subtract multiple sorted sets",
 			Run: func(c *command.Call) error {
 				return zcombine(c, zdiff,
 					operationOptions{lookups: true, withScores: true})
 			}},
 		&command.Command{Name: "zunionstore", Arity: -4, Flags: command.Write | command.DenyOOM | command.MovableKeys,
-			Keys: outputAndInputs, Syntax: "destination " + sources + scoring, Since: "2.0.0",
-			Complexity: "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, and M " +
-				"being the number of elements in the resulting sorted set.",
-			Summary: "Add multiple sorted sets and store the resulting sorted set in a new key",
-			Prepare: evictForUnion,
-			Run:     func(c *command.Call) error { return zcombinestore(c, zunion, operationOptions{scoring: true}) }},
+			Keys: outputAndInputs, Prepare: evictForUnion,
+			Run: func(c *command.Call) error { return zcombinestore(c, zunion, operationOptions{scoring: true}) }},
 		&command.Command{Name: "zinterstore", Arity: -4, Flags: command.Write | command.DenyOOM | command.MovableKeys,
-			Keys: outputAndInputs, Syntax: "destination " + sources + scoring, Since: "2.0.0", Complexity: inter,
-			Summary: "Intersect multiple sorted sets and store the resulting sorted set in a new key",
-			Run: func(c *command.Call) error {
+			Keys: outputAndInputs, Run: func(c *command.Call) error {
 				return zcombinestore(c, zinter, operationOptions{lookups: true, smallest: true, scoring: true})
 			}},
 		&command.Command{Name: "zdiffstore", Arity: -4, Flags: command.Write | command.DenyOOM | command.MovableKeys,
-			Keys: outputAndInputs, Syntax: "destination " + sources, Since: "6.2.0", Complexity: diff,
-			Summary: "Subtract multiple sorted sets and store the resulting sorted set in a new key",
-			Run:     func(c *command.Call) error { return zcombinestore(c, zdiff, operationOptions{lookups: true}) }},
+			Keys: outputAndInputs,
+			Run:  func(c *command.Call) error { return zcombinestore(c, zdiff, operationOptions{lookups: true}) }},
 		&command.Command{Name: "zintercard", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
-			Syntax: sources + " [LIMIT limit]", Since: "7.0.0",
-			Complexity: "O(N*K) worst case with N being the smallest input sorted set, K being the number of " +
-				"input sorted sets.",
-			Summary: "Intersect multiple sorted sets and return the cardinality of the result", Run: zintercard},
+			Run: zintercard},
 	)
 }
 

@@ -11,25 +11,13 @@ func init() {
 	const flags = command.Write | command.NoScript | command.Fast | command.Blocking
 	command.Register("sorted-set",
 		&command.Command{Name: "bzpopmin", Arity: -3, Flags: flags,
-			Keys:   []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
-			Syntax: "key [key ...] timeout", Since: "5.0.0",
-			Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-			Summary: "Remove and return the member with the lowest score from one or more sorted sets, or " +
-				"block until one is available", Run: func(c *command.Call) error { return c.PopOne(zpopper{n: 1}) }},
+			Keys: []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
+			Run:  func(c *command.Call) error { return c.PopOne(zpopper{n: 1}) }},
 		&command.Command{Name: "bzpopmax", Arity: -3, Flags: flags,
-			Keys:   []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
-			Syntax: "key [key ...] timeout", Since: "5.0.0",
-			Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-			Summary: "Remove and return the member with the highest score from one or more sorted sets, or " +
-				"block until one is available",
-			Run: func(c *command.Call) error { return c.PopOne(zpopper{n: 1, greatest: true}) }},
+			Keys: []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
+			Run:  func(c *command.Call) error { return c.PopOne(zpopper{n: 1, greatest: true}) }},
 		&command.Command{Name: "bzmpop", Arity: -5, Flags: command.Write | command.Blocking | command.MovableKeys,
-			Keys:   []command.KeySpec{command.KeysCounted("RW access delete", 2)},
-			Syntax: "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]", Since: "7.0.0",
-			Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of " +
-				"elements in the sorted set, and M being the number of elements popped.",
-			Summary: "Remove and return members with scores in a sorted set or block until one is available",
-			Run:     bzmpop},
+			Keys: []command.KeySpec{command.KeysCounted("RW access delete", 2)}, Run: bzmpop},
 	)
 }
 

@@ -9,27 +9,12 @@ import (
 func init() {
 	command.Register("sorted-set",
 		&command.Command{Name: "zpopmin", Arity: -2, Flags: command.Write | command.Fast,
-			Keys: command.OneKey("RW access delete"), Syntax: "key [count]", Since: "5.0.0",
-			Complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the " +
-				"number of elements popped.",
-			Summary: "Remove and return members with the lowest scores in a sorted set",
-			Run:     func(c *command.Call) error { return zpop(c, false) }},
+			Keys: command.OneKey("RW access delete"), Run: func(c *command.Call) error { return zpop(c, false) }},
 		&command.Command{Name: "zpopmax", Arity: -2, Flags: command.Write | command.Fast,
-			Keys: command.OneKey("RW access delete"), Syntax: "key [count]", Since: "5.0.0",
-			Complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the " +
-				"number of elements popped.",
-			Summary: "Remove and return members with the highest scores in a sorted set",
-			Run:     func(c *command.Call) error { return zpop(c, true) }},
+			Keys: command.OneKey("RW access delete"), Run: func(c *command.Call) error { return zpop(c, true) }},
 		&command.Command{Name: "zmpop", Arity: -4, Flags: command.Write | command.MovableKeys,
-			Keys:   []command.KeySpec{command.KeysCounted("RW access delete", 1)},
-			Syntax: "numkeys key [key ...] <MIN | MAX> [COUNT count]", Since: "7.0.0",
-			Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of " +
-				"elements in the sorted set, and M being the number of elements popped.",
-			Summary: "Remove and return members with scores in a sorted set", Run: zmpop},
+			Keys: []command.KeySpec{command.KeysCounted("RW access delete", 1)}, Run: zmpop},
 		&command.Command{Name: "zrandmember", Arity: -2, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Syntax: "key [count [WITHSCORES]]", Since: "6.2.0",
-			Complexity: "O(N) where N is the number of elements returned",
-			Summary:    "Get one or multiple random elements from a sorted set", Tips: "nondeterministic_output",
 			Run: zrandmember},
 	)
 }

@@ -24,68 +24,35 @@ func init() {
 	)
 	command.Register("sorted-set",
 		&command.Command{Name: "zrange", Arity: -4, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Syntax: "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]", Since: "1.2.0",
-			Complexity: walk, Summary: "Return a range of members in a sorted set",
 			Run: func(c *command.Call) error { return zrange(c, rangeWords{any: true}) }},
 		&command.Command{Name: "zrevrange", Arity: -4, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Syntax: "key start stop [WITHSCORES]", Since: "1.2.0", Complexity: walk,
-			Summary:    "Return a range of members in a sorted set, by index, with scores ordered from high to low",
-			Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` argument",
 			Run: func(c *command.Call) error { return zrange(c, rangeWords{by: zset.ByRank, reverse: true}) }},
 		&command.Command{Name: "zrangebyscore", Arity: -4, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Syntax: "key min max [WITHSCORES] [LIMIT offset count]", Since: "1.0.5", Complexity: limit,
-			Summary: "Return a range of members in a sorted set, by score", Deprecated: "6.2.0",
-			ReplacedBy: "`ZRANGE` with the `BYSCORE` argument",
-			Run:        func(c *command.Call) error { return zrange(c, rangeWords{by: zset.ByScore}) }},
+			Run: func(c *command.Call) error { return zrange(c, rangeWords{by: zset.ByScore}) }},
 		&command.Command{Name: "zrevrangebyscore", Arity: -4, Flags: command.Readonly,
-			Keys: command.OneKey("RO access"), Syntax: "key max min [WITHSCORES] [LIMIT offset count]",
-			Since: "2.2.0", Complexity: limit,
-			Summary:    "Return a range of members in a sorted set, by score, with scores ordered from high to low",
-			Deprecated: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` and `BYSCORE` arguments",
-			Run: func(c *command.Call) error {
+			Keys: command.OneKey("RO access"), Run: func(c *command.Call) error {
 				return zrange(c,
 					rangeWords{by: zset.ByScore, reverse: true})
 			}},
 		&command.Command{Name: "zrangebylex", Arity: -4, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Syntax: "key min max [LIMIT offset count]", Since: "2.8.9", Complexity: limit,
-			Summary: "Return a range of members in a sorted set, by lexicographical range", Deprecated: "6.2.0",
-			ReplacedBy: "`ZRANGE` with the `BYLEX` argument",
-			Run:        func(c *command.Call) error { return zrange(c, rangeWords{by: zset.ByLex}) }},
+			Run: func(c *command.Call) error { return zrange(c, rangeWords{by: zset.ByLex}) }},
 		&command.Command{Name: "zrevrangebylex", Arity: -4, Flags: command.Readonly,
-			Keys: command.OneKey("RO access"), Syntax: "key max min [LIMIT offset count]", Since: "2.8.9",
-			Complexity: limit,
-			Summary: "Return a range of members in a sorted set, by lexicographical range, ordered from " +
-				"higher to lower strings.", Deprecated: "6.2.0",
-			ReplacedBy: "`ZRANGE` with the `REV` and `BYLEX` arguments",
-			Run:        func(c *command.Call) error { return zrange(c, rangeWords{by: zset.ByLex, reverse: true}) }},
+			Keys: command.OneKey("RO access"),
+			Run:  func(c *command.Call) error { return zrange(c, rangeWords{by: zset.ByLex, reverse: true}) }},
 		&command.Command{Name: "zrangestore", Arity: -5, Flags: command.Write | command.DenyOOM,
-			Keys:   []command.KeySpec{command.Key("OW update", 1), command.Key("RO access", 2)},
-			Syntax: "dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]", Since: "6.2.0",
-			Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number " +
-				"of elements stored into the destination key.",
-			Summary: "Store a range of members from sorted set into another key", Run: zrangestore},
+			Keys: []command.KeySpec{command.Key("OW update", 1), command.Key("RO access", 2)}, Run: zrangestore},
 
 		&command.Command{Name: "zcount", Arity: 4, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Syntax: "key min max", Since: "2.0.0", Complexity: search,
-			Summary: "Count the members in a sorted set with scores within the given values",
-			Run:     func(c *command.Call) error { return zcount(c, zset.ByScore) }},
+			Keys: command.OneKey("RO access"), Run: func(c *command.Call) error { return zcount(c, zset.ByScore) }},
 		&command.Command{Name: "zlexcount", Arity: 4, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Syntax: "key min max", Since: "2.8.9", Complexity: search,
-			Summary: "Count the number of members in a sorted set between a given lexicographical range",
-			Run:     func(c *command.Call) error { return zcount(c, zset.ByLex) }},
+			Keys: command.OneKey("RO access"), Run: func(c *command.Call) error { return zcount(c, zset.ByLex) }},
 
 		&command.Command{Name: "zremrangebyrank", Arity: 4, Flags: command.Write, Keys: command.OneKey("RW delete"),
-			Syntax: "key start stop", Since: "2.0.0", Complexity: remove,
-			Summary: "Remove all members in a sorted set within the given indexes",
-			Run:     func(c *command.Call) error { return zremrange(c, zset.ByRank) }},
+			Run: func(c *command.Call) error { return zremrange(c, zset.ByRank) }},
 		&command.Command{Name: "zremrangebyscore", Arity: 4, Flags: command.Write, Keys: command.OneKey("RW delete"),
-			Syntax: "key min max", Since: "1.2.0", Complexity: remove,
-			Summary: "Remove all members in a sorted set within the given scores",
-			Run:     func(c *command.Call) error { return zremrange(c, zset.ByScore) }},
+			Run: func(c *command.Call) error { return zremrange(c, zset.ByScore) }},
 		&command.Command{Name: "zremrangebylex", Arity: 4, Flags: command.Write, Keys: command.OneKey("RW delete"),
-			Syntax: "key min max", Since: "2.8.9", Complexity: remove,
-			Summary: "Remove all members in a sorted set between the given lexicographical range",
-			Run:     func(c *command.Call) error { return zremrange(c, zset.ByLex) }},
+			Run: func(c *command.Call) error { return zremrange(c, zset.ByLex) }},
 	)
 }
 
@@ -184,13 +151,7 @@ func zremrange(c *command.Call, by zset.By) error {
 	if z, err := c.Tx.ZSet(k); err == nil && z.Count(&r) > command.LongWork {
 		c.TakesLong()
 	}
-	removed, err := c.Tx.ZRemRange(k, &r)
-	if err != nil {
-		return err
-	}
-
-	c.Reply.Count(removed)
-	return nil
+	return c.ReplyCount(c.Tx.ZRemRange(k, &r))
 }
 
 // rangeWords are the options that the name of a command implies, and which are not arguments of it.

@@ -11,45 +11,26 @@ import (
 func init() {
 	command.Register("sorted-set",
 		&command.Command{Name: "zadd", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys:   command.OneKey("RW update"),
-			Syntax: "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]", Since: "1.2.0",
-			Complexity: "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
-			Summary:    "Add one or more members to a sorted set, or update its score if it already exists",
-			Run:        func(c *command.Call) error { return zadd(c, zaddOptions{}) }},
+			Keys: command.OneKey("RW update"), Run: func(c *command.Call) error { return zadd(c, zaddOptions{}) }},
 		&command.Command{Name: "zincrby", Arity: 4, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("RW access update"), Syntax: "key increment member", Since: "1.2.0",
-			Complexity: "O(log(N)) where N is the number of elements in the sorted set.",
-			Summary:    "Increment the score of a member in a sorted set",
-			Run:        func(c *command.Call) error { return zadd(c, zaddOptions{increment: true}) }},
+			Keys: command.OneKey("RW access update"),
+			Run:  func(c *command.Call) error { return zadd(c, zaddOptions{increment: true}) }},
 		&command.Command{Name: "zrem", Arity: -3, Flags: command.Write | command.Fast,
-			Keys: command.OneKey("RW delete"), Syntax: "key member [member ...]", Since: "1.2.0",
-			Complexity: "O(M*log(N)) with N being the number of elements in the sorted set and M the number " +
-				"of elements to be removed.", Summary: "Remove one or more members from a sorted set", Run: zrem},
+			Keys: command.OneKey("RW delete"), Run: zrem},
 		&command.Command{Name: "zcard", Arity: 2, Flags: command.Readonly | command.Fast, Keys: command.OneKey("RO"),
-			Syntax: "key", Since: "1.2.0", Complexity: "O(1)", Summary: "Get the number of members in a sorted set",
 			Run: zcard},
 		&command.Command{Name: "zscore", Arity: 3, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Syntax: "key member", Since: "1.2.0", Complexity: "O(1)",
-			Summary: "Get the score associated with the given member in a sorted set", Run: zscore},
+			Keys: command.OneKey("RO access"), Run: zscore},
 		&command.Command{Name: "zmscore", Arity: -3, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Syntax: "key member [member ...]", Since: "6.2.0",
-			Complexity: "O(N) where N is the number of members being requested.",
-			Summary:    "Get the score associated with the given members in a sorted set", Run: zmscore},
+			Keys: command.OneKey("RO access"), Run: zmscore},
 		&command.Command{Name: "zrank", Arity: -3, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Syntax: "key member [WITHSCORE]", Since: "2.0.0",
-			Complexity: "O(log(N))", Summary: "Determine the index of a member in a sorted set",
+			Keys: command.OneKey("RO access"), Syntax: "key member [WITHSCORE]",
 			Run: func(c *command.Call) error { return zrank(c, false) }},
 		&command.Command{Name: "zrevrank", Arity: -3, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Syntax: "key member [WITHSCORE]", Since: "2.0.0",
-			Complexity: "O(log(N))",
-			Summary:    "Determine the index of a member in a sorted set, with scores ordered from high to low",
-			Run:        func(c *command.Call) error { return zrank(c, true) }},
+			Keys: command.OneKey("RO access"), Syntax: "key member [WITHSCORE]",
+			Run: func(c *command.Call) error { return zrank(c, true) }},
 		&command.Command{Name: "zscan", Arity: -3, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Syntax: "key cursor [MATCH pattern] [COUNT count]", Since: "2.8.0",
-			Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls " +
-				"for the cursor to return back to 0. N is the number of elements inside the collection..",
-			Summary: "Incrementally iterate sorted sets elements and associated scores",
-			Tips:    "nondeterministic_output", Run: zscan},
+			Run: zscan},
 	)
 }
 
@@ -150,13 +131,7 @@ func zincrby(c *command.Call, k engine.Key, conditions zset.AddIf, by zset.Membe
 func zrem(c *command.Call) error {
 	k := c.Args.Key()
 
-	removed, err := c.Tx.ZRem(k, c.Args.List)
-	if err != nil {
-		return err
-	}
-
-	c.Reply.Count(removed)
-	return nil
+	return c.ReplyCount(c.Tx.ZRem(k, c.Args.List))
 }
 
 // zcard handles ZCARD key.
