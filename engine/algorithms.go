@@ -62,24 +62,17 @@ func (a *algorithm) fits(o object.Object) bool { return o == nil || o.Kind() == 
 
 // applyState sets the state of an object that the effect fits.
 func (e *Engine) applyState(o object.Object, f *effect.Effect) (after object.Object, ok bool) {
-	switch f.Kind {
-	case effect.Tokens, effect.Bucket:
-		t := holding(e, o, f, object.NewToken)
-		t.SetTokens(f.Tokens)
-		after = t
-	case effect.Count, effect.Window:
-		c := holding(e, o, f, object.NewFixed)
-		c.SetCount(f.Count)
-		after = c
-	case effect.Counter:
-		c := holding(e, o, f, object.NewCounter)
-		c.SetCounts(f.Counts)
-		after = c
-	default:
+	form := object.FormSetBy(f.Kind)
+	if form == 0 {
 		return nil, false
 	}
-	e.shardOf(f.Key).setDeadline(f.DB, f.Key.Hash, after, f.ExpireAt)
-	return after, true
+	sh := e.shardOf(f.Key)
+	if o == nil {
+		o = sh.create(f.DB, f.Key, form)
+	}
+	object.SetState(o, f)
+	sh.setDeadline(f.DB, f.Key.Hash, o, f.ExpireAt)
+	return o, true
 }
 
 // Refund gives back n hits, 1 or more, and returns how many it gave back: at most those that were
@@ -148,7 +141,7 @@ func (tx *Tx) refundNamed(k Key, o *object.ZSet, n int64, id []byte) (refunded i
 }
 
 func (tx *Tx) refundState(k Key, o object.State, n int64) int64 {
-	f := &effect.Effect{Key: k, ExpireAt: o.Head().ExpireAt}
+	f := &effect.Effect{Key: k, ExpireAt: o.Deadline()}
 	back, used := o.Refund(f, tx.now, n)
 	switch {
 	case back == 0:

@@ -10,47 +10,80 @@ import (
 
 // Apply applies the effects of a call that happened elsewhere or earlier, at now (Unix ms), such as
 // when a log is replayed. They may also be those of several calls, in order. Other calls see all of
-// them or none: it locks only the shards that they need. The keys are hashed again; only their
+// them or none: it locks only the shards that they need. The hashes of the keys are set; only their
 // names are used. It returns an error for an effect that does not fit the state; those before it
 // have been applied. Deleting a missing key is not an error.
 func (e *Engine) Apply(now int64, effects []effect.Effect) error {
+	_, err := e.ApplyAll(now, effects)
+	return err
+}
+
+// ApplyAll is Apply, and returns how many effects it has applied: with an error, those before the
+// one that does not fit.
+func (e *Engine) ApplyAll(now int64, effects []effect.Effect) (applied int, err error) {
 	tx := Tx{e: e}
 	tx.lockFor(now, effects)
 	defer tx.unlock()
 	e.naming.Lock()
 	defer e.naming.Unlock()
-	for i := range effects {
-		f := effects[i]
-		f.Key, f.To = e.Key(f.Key.Name), e.Key(f.To.Name)
-		if !e.has(f.DB) || !e.has(f.ToDB) {
-			return fmt.Errorf("effect of kind %d on %.64q is about databases %d and %d of %d",
-				f.Kind, f.Key.Name, f.DB, f.ToDB, e.databases)
+	for applied < len(effects) {
+		if applied%MaxPrefetched == 0 {
+			tx.prepare(effects[applied:min(applied+MaxPrefetched, len(effects))])
 		}
-		var o object.Object
-		if f.Kind.ChangesKey() {
-			o = e.shardOf(f.Key).find(f.DB, f.Key)
+		if err := e.replay(&effects[applied]); err != nil {
+			return applied, err
 		}
-		if o == nil && f.Kind == effect.Delete {
-			// it had expired when the snapshot was taken from which this state was loaded, and was
-			// deleted later
-			continue
-		}
-		if f.Kind == effect.ZSet {
-			var err error
-			if f.Set, err = zset.Unpack(&e.hasher, f.Value); err != nil {
-				return fmt.Errorf("effect %s on %.64q: %w", f.Kind, f.Key.Name, err)
-			}
-		}
-		if f.Kind == effect.Policy {
-			if _, err := policyOf(&f); err != nil {
-				return fmt.Errorf("effect %s on %.64q: %w", f.Kind, f.Key.Name, err)
-			}
-		} else if !object.Fits(&f, o) {
-			return fmt.Errorf("effect %s on %.64q does not fit what the key holds, %s",
-				f.Kind, f.Key.Name, object.TypeOf(o))
-		}
-		e.apply(o, &f)
+		applied++
 	}
+	return applied, nil
+}
+
+// prepare hashes the keys of effects, and loads what they hold.
+func (tx *Tx) prepare(effects []effect.Effect) {
+	var keys [MaxPrefetched]Key
+	for i := range effects {
+		f := &effects[i]
+		f.Key.Hash = tx.e.hasher.Sum(f.Key.Name)
+		if f.Kind.HasTo() {
+			f.To.Hash = tx.e.hasher.Sum(f.To.Name)
+		}
+		if keys[i] = f.Key; tx.e.has(f.DB) {
+			tx.db = f.DB // mostly that of all
+		}
+	}
+	tx.Prefetch(keys[:len(effects)])
+}
+
+// replay applies an effect whose keys are hashed, if it fits.
+func (e *Engine) replay(f *effect.Effect) error {
+	if !e.has(f.DB) || !e.has(f.ToDB) {
+		return fmt.Errorf("effect of kind %d on %.64q is about databases %d and %d of %d",
+			f.Kind, f.Key.Name, f.DB, f.ToDB, e.databases)
+	}
+	var o object.Object
+	if f.Kind.ChangesKey() {
+		o = e.shardOf(f.Key).find(f.DB, f.Key)
+	}
+	if o == nil && f.Kind == effect.Delete {
+		// it had expired when the snapshot was taken from which this state was loaded, and was
+		// deleted later
+		return nil
+	}
+	if f.Kind == effect.ZSet {
+		var err error
+		if f.Set, err = zset.Unpack(&e.hasher, f.Value); err != nil {
+			return fmt.Errorf("effect %s on %.64q: %w", f.Kind, f.Key.Name, err)
+		}
+	}
+	if f.Kind == effect.Policy {
+		if _, err := policyOf(f); err != nil {
+			return fmt.Errorf("effect %s on %.64q: %w", f.Kind, f.Key.Name, err)
+		}
+	} else if !object.Fits(f, o) {
+		return fmt.Errorf("effect %s on %.64q does not fit what the key holds, %s",
+			f.Kind, f.Key.Name, object.TypeOf(o))
+	}
+	e.apply(o, f)
 	return nil
 }
 
@@ -76,7 +109,6 @@ func (tx *Tx) lockFor(now int64, effects []effect.Effect) {
 		}
 	}
 	tx.Begin(now, 0, keys, false)
-	tx.Prefetch(keys)
 }
 
 // apply is the only function that changes state, for live calls and for replay. o is the object
@@ -208,7 +240,7 @@ func (e *Engine) applySplice(o object.Object, f *effect.Effect) object.Object {
 
 func (e *Engine) applyRename(o object.Object, f *effect.Effect) object.Object {
 	e.drop(o, f)
-	o.Head().Name = string(f.To.Name)
+	o = object.Rename(o, string(f.To.Name))
 	e.shardOf(f.To).continues(e.shardOf(f.Key))
 	e.put(f.DB, f.To, o)
 	return nil

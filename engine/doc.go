@@ -4,9 +4,9 @@
 //
 // A key holds an object: a string, a hash, a sorted set or the state of a limiter, with or without
 // a deadline. Keys are spread over shards by the top bits of their hash. Each shard has one lock,
-// and behind it a dict per database. A call looks like this:
+// and behind it a table per database. A call looks like this:
 //
-//	k := e.Key(name)                   hashes the name once, for the shard and the dict
+//	k := e.Key(name)                   hashes the name once, for the shard and the table
 //	tx.Begin(now, db, keys, writing)   locks the shards of the keys, in shard order
 //	d, err := tx.Decide(&limit, cost)  looks up, validates, decides, applies
 //	pos := tx.End()                    passes the effects to the journal, unlocks
@@ -78,7 +78,7 @@
 // # Snapshots
 //
 // A Snapshot is all policies and keys as they were at one point in time, visited in steps while
-// calls continue. It walks through each dict of that time in the order of hashes, and Engine.apply
+// calls continue. It walks through each table of that time in the order of hashes, and Engine.apply
 // calls it before each change. If a key is changed that the walk has not reached, its value is
 // saved first and its name noted, so that the walk skips it:
 //
@@ -87,7 +87,7 @@
 //	                                  that changes have saved
 //
 // Splits and merges of buckets move no key across the cursor. FLUSHDB and SWAPDB change no object:
-// the walk continues over the dict that it began with. Small objects become effects under their
+// the walk continues over the table that it began with. Small objects become effects under their
 // shard's lock, some 64 keys at a time. A large sorted set is cloned, a long string is shared until
 // it is overwritten, and a large hash gets a walk of the same kind through its fields. Encoding and
 // disk writes need no lock. A snapshot and the log after it give the state, except for keys that
@@ -115,7 +115,8 @@
 //	engine/effect    the kinds of changes          engine/object    the values of keys
 //	engine/eviction  which key is evicted          engine/limit     the arithmetic of limiters
 //	engine/denials   the keys denied most          engine/policy    named limits
-//	engine/rule      the text of limits           zset, dict, bitmap   data structures
+//	engine/rule      the text of limits           engine/table    the keys of a shard
+//	zset, dict, bitmap   data structures
 //
 // The fields of limits and policies are parsed in engine/rule.
 //
@@ -129,12 +130,15 @@
 // denying; both are in spare bits of the objects and in no effect: the log records evictions, not
 // their reasons. The policy ratelimit never evicts a limiter that denies.
 //
+// The limiters without a log are in pages without pointers, see package table. So an object is
+// valid until the call ends or deletes it, and Rename and Move give a limiter another place.
+//
 // # Why package dict
 //
-// Go's map would hash each name a second time, and has neither a cursor nor deadlines. Package dict
-// takes a hash that was computed before and walks in hash order, so that SCAN neither misses a key
-// that stays nor returns one twice. It splits bucket by bucket, so that growth never pauses a
-// shard, and keeps the times that the Sweeper uses.
+// The table of a shard finds objects through it. Go's map would hash each name a second time, and
+// has neither a cursor nor deadlines. Package dict takes a hash that was computed before and walks
+// in hash order, so that SCAN neither misses a key that stays nor returns one twice. It splits
+// bucket by bucket, so that growth never pauses a shard, and keeps the times that the Sweeper uses.
 //
 // # Left out on purpose
 //

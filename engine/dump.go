@@ -4,7 +4,7 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/eviction"
 	"rlserver/engine/object"
-	"rlserver/internal/dict"
+	"rlserver/engine/table"
 )
 
 // Content returns the value of a key; ok is false for a missing key.
@@ -28,7 +28,7 @@ func (tx *Tx) Restore(k Key, r *object.Restored) error {
 		return nil
 	}
 	o := tx.restore(k, r)
-	if r.ExpireAt != 0 && o.Head().ExpireAt != r.ExpireAt {
+	if r.ExpireAt != 0 && o.Deadline() != r.ExpireAt {
 		tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: r.ExpireAt})
 	}
 	switch counts := tx.e.memory.frequency.Load(); {
@@ -71,7 +71,7 @@ func (tx *Tx) DigestAll() (all object.Digest) {
 				continue
 			}
 			for o := range keys.All() {
-				if o.Head().Expired(tx.now) {
+				if o.Expired(tx.now) {
 					continue
 				}
 				if !begun {
@@ -79,7 +79,7 @@ func (tx *Tx) DigestAll() (all object.Digest) {
 					begun = true
 				}
 				var one object.Digest
-				one.Mix([]byte(o.Head().Name))
+				one.Mix([]byte(o.Name()))
 				one.Object(o)
 				all.Add(one[:])
 			}
@@ -115,7 +115,7 @@ func (tx *Tx) Reload() (keys int) {
 	return keys
 }
 
-func (e *Engine) reload(db int, old *dict.Dict[object.Object]) {
+func (e *Engine) reload(db int, old *table.Table) {
 	var b object.Batch
 	restore := func(effects []effect.Effect) {
 		for i := range effects {

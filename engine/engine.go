@@ -168,10 +168,10 @@ func (tx *Tx) eachShard(visit func(*shard)) {
 func (e *Engine) Stats() (sum Stats) {
 	for i := range e.shards {
 		c := &e.shards[i].stats
-		sum.Hits += c.hits.Load()
-		sum.Misses += c.misses.Load()
-		sum.Expired += c.expired.Load()
-		sum.Evicted += c.evicted.Load()
+		sum.Hits += c.Hits.Load()
+		sum.Misses += c.Misses.Load()
+		sum.Expired += c.Expired.Load()
+		sum.Evicted += c.Evicted.Load()
 	}
 	return sum
 }
@@ -182,7 +182,7 @@ func (tx *Tx) ResetStats() {
 		p.ResetDecisions()
 	}
 	tx.eachShard(func(sh *shard) {
-		sh.stats.reset()
+		sh.stats.Reset()
 		sh.denied = denials.Counters{}
 	})
 }

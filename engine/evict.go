@@ -142,10 +142,10 @@ func (v *evictor) evictFrom(sh *shard, now int64) {
 	v.seen += v.visited
 	switch {
 	case v.expired != nil:
-		sh.stats.expired.Add(1)
+		sh.stats.Expired.Add(1)
 		v.drop(v.expired)
 	case v.best != nil:
-		sh.stats.evicted.Add(1)
+		sh.stats.Evicted.Add(1)
 		v.drop(v.best)
 	}
 }
@@ -155,7 +155,7 @@ func (v *evictor) drop(o object.Object) {
 	sh := v.tx.locked[0]
 	sh.evicting = true
 	v.tx.db = v.bestDB
-	v.tx.delete(v.tx.e.Key(object.BytesOf(o.Head().Name)), o)
+	v.tx.delete(v.tx.e.Key(object.BytesOf(o.Name())), o)
 	sh.evicting = false
 }
 
@@ -166,12 +166,12 @@ func (v *evictor) look(sh *shard) bool {
 		return false
 	}
 	if v.policy.Volatile() {
-		sh.hand.cursor, _ = s.keys.Sweep(sh.hand.cursor, dict.AnyTime, 1, func(o object.Object) (int64, bool) {
+		sh.hand.cursor = s.keys.Sweep(sh.hand.cursor, dict.AnyTime, 1, func(o object.Object) int64 {
 			v.visit(sh, o)
-			if at := o.Head().ExpireAt; at != 0 {
-				return at, false
+			if at := o.Deadline(); at != 0 {
+				return at
 			}
-			return math.MaxInt64, false
+			return math.MaxInt64
 		})
 	} else {
 		sh.hand.cursor = s.keys.Scan(sh.hand.cursor, 1, func(o object.Object) { v.visit(sh, o) })
@@ -201,11 +201,11 @@ func (v *evictor) visit(sh *shard, o object.Object) {
 	if v.expired != nil {
 		return
 	}
-	if o.Head().Expired(sh.now) {
+	if o.Expired(sh.now) {
 		v.expired, v.bestDB, v.enough = o, sh.hand.db, true
 		return
 	}
-	if worth, may := v.policy.Worth(o.Head().ExpireAt, o.Accessed(), o.Pressure(), sh.now); may &&
+	if worth, may := v.policy.Worth(o.Deadline(), o.Accessed(), o.Pressure(), sh.now); may &&
 		(v.best == nil || worth < v.worth) {
 		v.best, v.worth, v.bestDB = o, worth, sh.hand.db
 	}
@@ -251,16 +251,7 @@ func (m *Memory) stamp(sh *shard, o object.Object, fresh bool) uint32 {
 	case fresh:
 		return eviction.MinuteOf(sh.now)<<8 | eviction.FreshCount
 	}
-	return uint32(eviction.Frequency(o.Accessed()).Use(sh.now, sh.roll()))
-}
-
-// roll returns the shard's next random number: xorshift64* (Vigna, An experimental exploration of
-// Marsaglia's xorshift generators, 2016). The sequence is determined by the engine's seed.
-func (sh *shard) roll() uint64 {
-	sh.dice ^= sh.dice >> 12
-	sh.dice ^= sh.dice << 25
-	sh.dice ^= sh.dice >> 27
-	return sh.dice * 0x2545f4914f6cdd1d >> 32
+	return uint32(eviction.Frequency(o.Accessed()).Use(sh.now, sh.dice.Roll()))
 }
 
 // Frequency returns a key's logarithmic access counter, which the LFU policies use; ok is false for

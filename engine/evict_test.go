@@ -17,7 +17,7 @@ import (
 // names returns the names of all keys.
 func names(e *Engine) (list []string) {
 	for o := range objects(e, 0) {
-		list = append(list, o.Head().Name)
+		list = append(list, o.Name())
 	}
 	return list
 }

@@ -30,12 +30,12 @@ func (c ExpireIf) hold(current, at int64) bool {
 // deadline that is not after now deletes the key instead. A missing key stays missing.
 func (tx *Tx) Expire(k Key, at int64, conditions ExpireIf) bool {
 	o := tx.lookup(k)
-	if o == nil || !conditions.hold(o.Head().ExpireAt, at) {
+	if o == nil || !conditions.hold(o.Deadline(), at) {
 		return false
 	}
 	if at <= tx.now {
 		tx.delete(k, o)
-	} else if at != o.Head().ExpireAt {
+	} else if at != o.Deadline() {
 		tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: at})
 	} else {
 		tx.Rewrote(k, effect.Expire)
@@ -46,7 +46,7 @@ func (tx *Tx) Expire(k Key, at int64, conditions ExpireIf) bool {
 // Persist removes a key's deadline, and reports whether there was one.
 func (tx *Tx) Persist(k Key) bool {
 	o := tx.lookup(k)
-	if o == nil || o.Head().ExpireAt == 0 {
+	if o == nil || o.Deadline() == 0 {
 		return false
 	}
 	tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k})
@@ -60,7 +60,7 @@ func (tx *Tx) Deadline(k Key) (at int64, ok bool) {
 	if o == nil {
 		return 0, false
 	}
-	return o.Head().ExpireAt, true
+	return o.Deadline(), true
 }
 
 // DeleteExpired makes lookups delete the expired keys that they meet, until end is called. They
@@ -80,7 +80,7 @@ type Sweeper struct {
 	shards int // how many it has finished; the index of the next is this modulo their number
 	db     int
 	cursor uint64
-	visit  func(object.Object) (due int64, drop bool)
+	visit  func(object.Object) (due int64)
 	due    []object.Object
 }
 
@@ -89,16 +89,16 @@ const sweepBuckets = 16
 // NewSweeper returns a sweeper at the beginning of the keyspace.
 func (e *Engine) NewSweeper() *Sweeper {
 	s := &Sweeper{e: e, tx: e.NewTx()}
-	s.visit = func(o object.Object) (int64, bool) {
-		h := o.Head()
-		if h.ExpireAt == 0 {
-			return math.MaxInt64, false
+	s.visit = func(o object.Object) int64 {
+		at := o.Deadline()
+		if at == 0 {
+			return math.MaxInt64
 		}
-		if h.Expired(s.tx.now) {
+		if o.Expired(s.tx.now) {
 			s.due = append(s.due, o) // deleted at the end of the step
-			return math.MaxInt64, false
+			return math.MaxInt64
 		}
-		return h.ExpireAt, false
+		return at
 	}
 	return s
 }
@@ -126,10 +126,10 @@ func (s *Sweeper) Step(now int64) (deleted int) {
 
 	s.look(sh)
 	for _, o := range s.due {
-		s.tx.delete(s.e.Key(object.BytesOf(o.Head().Name)), o)
+		s.tx.delete(s.e.Key(object.BytesOf(o.Name())), o)
 	}
 	deleted = len(s.due)
-	sh.stats.expired.Add(int64(deleted))
+	sh.stats.Expired.Add(int64(deleted))
 	clear(s.due)
 	s.due = s.due[:0]
 	return deleted
@@ -143,7 +143,7 @@ func (s *Sweeper) look(sh *shard) {
 	}
 	if s.db < s.e.databases {
 		s.tx.db = s.db
-		s.cursor, _ = sh.dbs[s.db].keys.Sweep(s.cursor, s.tx.now, sweepBuckets, s.visit)
+		s.cursor = sh.dbs[s.db].keys.Sweep(s.cursor, s.tx.now, sweepBuckets, s.visit)
 		if s.cursor == 0 {
 			s.db++
 		}
@@ -206,11 +206,10 @@ func (m *mover) database(sh *shard, db int) (changed int) {
 }
 
 func (m *mover) object(o object.Object) {
-	h := o.Head()
-	k := m.tx.e.Key(object.BytesOf(h.Name))
+	k, expireAt := m.tx.e.Key(object.BytesOf(o.Name())), o.Deadline()
 	switch o := o.(type) {
 	case object.State:
-		f := &effect.Effect{Key: k, ExpireAt: m.deadline(h.ExpireAt)}
+		f := &effect.Effect{Key: k, ExpireAt: m.deadline(expireAt)}
 		if o.MoveBack(f, m.present, m.by) {
 			m.tx.apply(o, f)
 		}
@@ -218,7 +217,7 @@ func (m *mover) object(o object.Object) {
 	case *object.ZSet:
 		m.members(k, o)
 	}
-	if at := m.deadline(h.ExpireAt); at != h.ExpireAt {
+	if at := m.deadline(expireAt); at != expireAt {
 		m.tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: at})
 	}
 }
@@ -256,22 +255,11 @@ func (m *mover) members(k Key, o *object.ZSet) {
 	for _, x := range moved {
 		f := effect.Effect{Kind: effect.Add, Key: k, Field: []byte(x.name), Score: float64(x.at - m.by)}
 		if x.hit {
-			f.Field = freeHit(o, x.name, x.at, x.at-m.by)
+			f.Field = object.FreeHit(o, x.name, x.at, x.at-m.by)
 		}
 		m.tx.apply(o, &f)
 		if x.hit {
 			m.tx.apply(o, &effect.Effect{Kind: effect.Remove, Key: k, Field: []byte(x.name)})
-		}
-	}
-}
-
-// freeHit returns a free name for a hit that has moved: with its old number, or the next free one.
-func freeHit(o *object.ZSet, name string, from, to int64) (free []byte) {
-	seq, _ := effect.ParseHitName(name, from)
-	for ; ; seq++ {
-		free = effect.Hits{At: to}.Member(free[:0], seq)
-		if _, taken := o.Set.Score(free); !taken {
-			return free
 		}
 	}
 }

@@ -150,7 +150,7 @@ type observedSweeper struct {
 func watch(s *Sweeper) *observedSweeper {
 	w := &observedSweeper{Sweeper: s}
 	visit := s.visit
-	s.visit = func(o object.Object) (int64, bool) {
+	s.visit = func(o object.Object) int64 {
 		w.looked++
 		return visit(o)
 	}

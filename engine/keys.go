@@ -192,7 +192,7 @@ const scanStep = 256
 
 // scanned is a key that Scan has found.
 type scanned struct {
-	name string // never overwritten, so it may be read after the shard is unlocked
+	name []byte
 	kind object.Type
 }
 
@@ -213,7 +213,7 @@ func (tx *Tx) Scan(now int64, db int, cursor uint64, count int, visit func(name 
 		var seen int
 		position, seen = tx.scanShard(&tx.e.shards[index], now, db, position, min(count, scanStep), &found)
 		for _, key := range found {
-			visit(object.BytesOf(key.name), key.kind)
+			visit(key.name, key.kind)
 		}
 		clear(found)
 		found = found[:0]
@@ -239,16 +239,19 @@ func (tx *Tx) scanShard(
 		return 0, 0
 	}
 	var expired []object.Object
+	var names []byte // one allocation for all, as those of the keys may be overwritten
 	next = keys.Scan(position, count, func(o object.Object) {
 		seen++
-		if h := o.Head(); h.Expired(tx.now) {
+		if o.Expired(tx.now) {
 			expired = append(expired, o)
 		} else {
-			*found = append(*found, scanned{h.Name, o.Kind()})
+			start := len(names)
+			names = append(names, o.Name()...)
+			*found = append(*found, scanned{names[start:len(names):len(names)], o.Kind()})
 		}
 	})
 	for _, o := range expired {
-		tx.lapse(db, tx.e.Key(object.BytesOf(o.Head().Name)), o)
+		tx.lapse(db, tx.e.Key(object.BytesOf(o.Name())), o)
 	}
 	return next, seen
 }
@@ -263,7 +266,7 @@ func (tx *Tx) Keys() iter.Seq2[[]byte, object.Type] {
 				continue
 			}
 			for o := range keys.All() {
-				if !o.Head().Expired(tx.now) && !yield(object.BytesOf(o.Head().Name), o.Kind()) {
+				if !o.Expired(tx.now) && !yield(object.BytesOf(o.Name()), o.Kind()) {
 					return
 				}
 			}
@@ -286,7 +289,7 @@ func (tx *Tx) RandomKey(r *rand.Rand) (name []byte, ok bool) {
 			return nil, false
 		}
 		o := tx.nth(r.IntN(total), r)
-		if name = object.BytesOf(o.Head().Name); !o.Head().Expired(tx.now) {
+		if name = object.BytesOf(o.Name()); !o.Expired(tx.now) {
 			return name, true
 		}
 		tx.lapse(tx.db, tx.e.Key(name), o)
@@ -302,8 +305,7 @@ func (tx *Tx) nth(n int, r *rand.Rand) object.Object {
 	for _, sh := range tx.locked {
 		s := &sh.dbs[tx.db]
 		if n < s.size() {
-			o, _ := s.keys.Random(r)
-			return o
+			return s.keys.Random(r)
 		}
 		n -= s.size()
 	}

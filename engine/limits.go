@@ -68,10 +68,10 @@ func (tx *Tx) endWithKey(d *limit.Decision, o object.Object) {
 
 // goneAt returns when a key expires; math.MaxInt64 if it does not, or is missing.
 func goneAt(o object.Object) int64 {
-	if o == nil || o.Head().ExpireAt == 0 || o.Head().ExpireAt == math.MaxInt64 {
+	if o == nil || o.Deadline() == 0 || o.Deadline() == math.MaxInt64 {
 		return math.MaxInt64
 	}
-	return o.Head().ExpireAt + 1
+	return o.Deadline() + 1
 }
 
 // Limit is a key and its rule. It is one flat struct so that a list of limits is built without

@@ -88,7 +88,7 @@ func (c *caller) Content(name string) (text string) {
 		case *object.Fixed:
 			text = fmt.Sprint(o.ExpireAt, o.Count())
 		case object.State:
-			text = fmt.Sprint(o.Head().ExpireAt, o.Numbers())
+			text = fmt.Sprint(o.Deadline(), o.Numbers())
 		}
 	})
 	return text

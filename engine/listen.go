@@ -86,10 +86,10 @@ func (tx *Tx) listen(o, after object.Object, f *effect.Effect) {
 		Created: o == nil, Gone: after == nil,
 	}
 	if after != nil {
-		c.ExpireAt = after.Head().ExpireAt
+		c.ExpireAt = after.Deadline()
 	}
 	if f.Kind == effect.Delete {
-		if o.Head().Expired(tx.now) {
+		if o.Expired(tx.now) {
 			c.Reason = change.Expired
 		} else if tx.e.shardOf(f.Key).evicting {
 			c.Reason = change.Evicted

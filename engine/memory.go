@@ -179,6 +179,16 @@ func (e *Engine) Weight() (bytes int64) {
 	return bytes
 }
 
+// Idle returns how many bytes of the tables no key takes: they wait for new keys. It takes no lock.
+func (m *Memory) Idle() (bytes int64) {
+	for _, e := range m.Engines() {
+		for i := range e.shards {
+			bytes += e.shards[i].idle.Load()
+		}
+	}
+	return bytes
+}
+
 // grow records that the keys of a database take n more bytes.
 func (sh *shard) grow(db int, n int64) {
 	if n == 0 {

@@ -139,13 +139,13 @@ func (tx *Tx) dropKeysOf(leaving successions) (dropped int) {
 				continue
 			}
 			for o := range keys.All() {
-				if !o.Head().Expired(tx.now) && leaving.end(o, tx.now) {
+				if !o.Expired(tx.now) && leaving.end(o, tx.now) {
 					due = append(due, o)
 				}
 			}
 			tx.db = db
 			for _, o := range due {
-				tx.delete(tx.e.Key(object.BytesOf(o.Head().Name)), o)
+				tx.delete(tx.e.Key(object.BytesOf(o.Name())), o)
 			}
 			dropped += len(due)
 			clear(due)
@@ -165,10 +165,10 @@ type successions map[string]succession // by name
 // end reports whether an object is to be deleted with one of the policies: by its name, type and
 // deadline the policy has created it, and the successor cannot use it.
 func (ss successions) end(o object.Object, now int64) bool {
-	if o.Head().ExpireAt == 0 {
+	if o.Deadline() == 0 {
 		return false
 	}
-	name, id, _ := strings.Cut(o.Head().Name, ":{")
+	name, id, _ := strings.Cut(o.Name(), ":{")
 	s, found := ss[name]
 	if !found || !strings.HasSuffix(id, "}") || o.Kind() != algorithmOf(s.before).holds {
 		return false

@@ -179,7 +179,7 @@ func (tx *Tx) former(k Key, o object.Object) object.Object {
 	default:
 		return o
 	}
-	if !tx.check.running || o.Head().ExpireAt == 0 {
+	if !tx.check.running || o.Deadline() == 0 {
 		return o
 	}
 	if !tx.dryRun {

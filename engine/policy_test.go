@@ -230,7 +230,7 @@ func TestShadowDenialIsNotListed(t *testing.T) {
 	assert.Equal(t, [2]int64{1, 2}, c.counts("try"))
 	pressures := make(map[string]eviction.Pressure)
 	for o := range objects(c.e, 0) {
-		pressures[o.Head().Name] = o.Pressure()
+		pressures[o.Name()] = o.Pressure()
 	}
 	assert.Equal(
 		t,

@@ -7,9 +7,10 @@ import (
 	"rlserver/engine/counts"
 	"rlserver/engine/denials"
 	"rlserver/engine/effect"
+	"rlserver/engine/eviction"
 	"rlserver/engine/lock"
 	"rlserver/engine/object"
-	"rlserver/internal/dict"
+	"rlserver/engine/table"
 )
 
 // maxShards keeps a SCAN cursor, shard and position in it, below 2^53, the largest integer a
@@ -33,9 +34,10 @@ type shard struct {
 	seq effect.Sequence
 
 	weight   atomic.Int64 // bytes that all keys take; changed under the lock, but read without
+	idle     atomic.Int64 // bytes of the tables that no key takes; as weight
 	reported int64        // how much of weight memory.used contains
 	hand     hand         // where eviction samples next
-	dice     uint64       // see roll
+	dice     eviction.Dice
 
 	evicting bool // the deletion in progress is an eviction
 
@@ -43,7 +45,7 @@ type shard struct {
 
 	watches map[watchedKey][]*watcher // notified of changes to their keys; mostly nil
 
-	stats   counters
+	stats   counts.Lookups
 	counts  counts.Counts
 	types   [len(object.Types)]atomic.Int64 // keys of each type; as stats
 	changes atomic.Int64                    // changed under the lock, but read without
@@ -55,10 +57,10 @@ type shard struct {
 
 // space is one database's keys in one shard.
 type space struct {
-	keys    *dict.Dict[object.Object] // nil until it holds a key
-	expires int                       // how many of them have a deadline
-	weight  int64                     // bytes that the keys take
-	types   [len(object.Types)]int    // how many of them are of each type
+	keys    *table.Table           // nil until it holds a key
+	expires int                    // how many of them have a deadline
+	weight  int64                  // bytes that the keys take
+	types   [len(object.Types)]int // how many of them are of each type
 	// of the snapshot being taken; nil without one, or if the database was empty when it began
 	walk *spaceWalk
 }
@@ -68,7 +70,7 @@ func (sh *shard) init(e *Engine, index int) {
 	sh.index = index
 	sh.dbs = make([]space, e.databases)
 	sh.counts.Init(e.databases)
-	sh.dice = e.hasher.Sum([]byte{byte(index), byte(index >> 8)})
+	sh.dice = eviction.Dice(e.hasher.Sum([]byte{byte(index), byte(index >> 8)}))
 }
 
 // place returns the hash that the shard's dict uses: without the bits that choose the shard, which
@@ -79,38 +81,52 @@ func (e *Engine) place(hash uint64) uint64 { return hash << e.shardBits }
 func (sh *shard) continues(from *shard) { sh.seq.Continue(&from.seq) }
 
 func (sh *shard) find(db int, k Key) object.Object {
-	keys := sh.dbs[db].keys
-	if keys == nil {
-		return nil
+	if keys := sh.dbs[db].keys; keys != nil {
+		return keys.Find(sh.e.place(k.Hash), k.Name)
 	}
-	o, _ := keys.Find(sh.e.place(k.Hash), func(o object.Object) bool { return o.Head().Name == string(k.Name) })
-	return o
+	return nil
 }
 
-// insert adds an object whose name the database lacks. It counts as an access.
-func (sh *shard) insert(db int, hash uint64, o object.Object) {
-	o.Touch(sh.e.memory.stamp(sh, o, true))
+// space returns a database's keys, which exist from then on.
+func (sh *shard) space(db int) *space {
 	s := &sh.dbs[db]
 	if s.keys == nil {
-		hash := func(o object.Object) uint64 { return sh.e.place(sh.e.hasher.Sum(object.BytesOf(o.Head().Name))) }
-		s.keys = dict.New(hash)
+		hash := func(name string) uint64 { return sh.e.place(sh.e.hasher.Sum(object.BytesOf(name))) }
+		s.keys = table.New(hash, &sh.idle)
 	}
-	s.keys.Insert(sh.e.place(hash), o)
+	return s
+}
+
+// insert adds an object whose name the database lacks, and returns the one that the database has
+// from now on. It counts as an access.
+func (sh *shard) insert(db int, hash uint64, o object.Object) object.Object {
+	return sh.inserted(db, hash, sh.space(db).keys.Insert(sh.e.place(hash), o))
+}
+
+// create is insert for an unused limiter.
+func (sh *shard) create(db int, k Key, f object.Form) object.Object {
+	return sh.inserted(db, k.Hash, sh.space(db).keys.Create(sh.e.place(k.Hash), f, k.Name))
+}
+
+func (sh *shard) inserted(db int, hash uint64, o object.Object) object.Object {
+	o.Touch(sh.e.memory.stamp(sh, o, true))
+	s := &sh.dbs[db]
 	sh.counts.Note(db)
 	sh.countType(s, o, 1)
-	if at := o.Head().ExpireAt; at != 0 {
+	if at := o.Deadline(); at != 0 {
 		s.expires++
 		s.keys.Mark(sh.e.place(hash), at)
 	}
 	sh.grow(db, object.Weigh(o))
+	return o
 }
 
 func (sh *shard) remove(db int, hash uint64, o object.Object) {
 	s := &sh.dbs[db]
-	s.keys.Remove(sh.e.place(hash), func(x object.Object) bool { return x == o })
+	s.keys.Remove(sh.e.place(hash), o)
 	sh.counts.Note(db)
 	sh.countType(s, o, -1)
-	if o.Head().ExpireAt != 0 {
+	if o.Deadline() != 0 {
 		s.expires--
 	}
 	sh.grow(db, -object.Weigh(o))
@@ -122,20 +138,23 @@ func (sh *shard) flush(db int) {
 	for i, n := range sh.dbs[db].types {
 		sh.types[i].Add(int64(-n))
 	}
+	if keys := sh.dbs[db].keys; keys != nil {
+		keys.Drop()
+	}
 	sh.dbs[db] = space{}
 	sh.counts.Note(db)
 }
 
 // setDeadline changes when an object that is in the database expires.
 func (sh *shard) setDeadline(db int, hash uint64, o object.Object, at int64) {
-	s, h := &sh.dbs[db], o.Head()
-	if (h.ExpireAt != 0) != (at != 0) {
+	s, before := &sh.dbs[db], o.Deadline()
+	if (before != 0) != (at != 0) {
 		sh.counts.Note(db)
 	}
-	if h.ExpireAt != 0 {
+	if before != 0 {
 		s.expires--
 	}
-	h.ExpireAt = at
+	o.SetDeadline(at)
 	if at != 0 {
 		s.expires++
 		s.keys.Mark(sh.e.place(hash), at)
@@ -232,22 +251,4 @@ func (e *Engine) sum(db int) (keys, expires int) {
 		keys, expires = keys+k, expires+x
 	}
 	return keys, expires
-}
-
-// counters are the counters of Stats for one shard: changed under its lock, but read without.
-type counters struct{ hits, misses, expired, evicted atomic.Int64 }
-
-func (c *counters) count(found bool) {
-	if found {
-		c.hits.Add(1)
-	} else {
-		c.misses.Add(1)
-	}
-}
-
-func (c *counters) reset() {
-	c.hits.Store(0)
-	c.misses.Store(0)
-	c.expired.Store(0)
-	c.evicted.Store(0)
 }

@@ -9,13 +9,14 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/object"
 	"rlserver/engine/policy"
+	"rlserver/engine/table"
 	"rlserver/internal/dict"
 )
 
 // Snapshot is the whole keyspace at one point in time, visited in steps while calls continue. It
 // must be closed. Except for Keys, it is for use by one goroutine.
 //
-// Step walks through each dict of that time in the order of hashes. The first change of a key
+// Step walks through each table of that time in the order of hashes. The first change of a key
 // that the walk has not reached saves the key's value first. So each key is visited once, as it
 // was.
 //
@@ -50,8 +51,8 @@ type Snapshot struct {
 type spaceWalk struct {
 	dict.Passage
 	shard *shard
-	db    int                       // at the time of the snapshot
-	keys  *dict.Dict[object.Object] // nil at the end
+	db    int          // at the time of the snapshot
+	keys  *table.Table // nil at the end
 }
 
 // Snapshot begins a snapshot. Under the locks of all shards, which it holds only while it lists the
@@ -201,7 +202,7 @@ func (s *Snapshot) keep(db int, k Key, o object.Object) {
 		return
 	}
 	s.done.Add(1)
-	if o.Head().Expired(s.at) {
+	if o.Expired(s.at) {
 		return
 	}
 	s.mu.Lock()
@@ -233,11 +234,11 @@ func (s *Snapshot) walk(w *spaceWalk) (more bool) {
 	seen := 0
 	take := func(o object.Object) {
 		seen++
-		if w.PassesBy(o.Head().Name) {
+		if w.PassesBy(o.Name()) {
 			return
 		}
 		s.done.Add(1)
-		if !o.Head().Expired(s.at) {
+		if !o.Expired(s.at) {
 			s.own.Add(w.db, o)
 		}
 	}

@@ -85,15 +85,15 @@ func living(e *Engine, now int64) (lines []string) {
 	for db := range e.databases {
 		keys := make(map[string]string)
 		for o := range objects(e, db) {
-			if o.Head().Expired(now) {
+			if o.Expired(now) {
 				continue
 			}
-			keys[o.Head().Name] = fmt.Sprintf(
+			keys[o.Name()] = fmt.Sprintf(
 				"%d %q: %v, deadline %d: %s",
 				db,
-				o.Head().Name,
+				o.Name(),
 				o.Kind(),
-				o.Head().ExpireAt,
+				o.Deadline(),
 				contentOf(o),
 			)
 		}
@@ -170,12 +170,12 @@ func requireSound(t testing.TB, e *Engine) {
 				n++
 				weighs += object.Weigh(o)
 				kinds[o.Kind().Number()]++
-				if o.Head().ExpireAt != 0 {
+				if o.Deadline() != 0 {
 					expires++
 				}
-				k := e.Key([]byte(o.Head().Name))
-				require.Equal(t, i, e.shardIndex(k.Hash), "%q is in the wrong shard", o.Head().Name)
-				require.True(t, sh.find(db, k) == o, "%q is in its shard twice", o.Head().Name)
+				k := e.Key([]byte(o.Name()))
+				require.Equal(t, i, e.shardIndex(k.Hash), "%q is in the wrong shard", o.Name())
+				require.True(t, sh.find(db, k) == o, "%q is in its shard twice", o.Name())
 				switch o := o.(type) {
 				case *object.Hash:
 					require.NotZero(t, o.Fields.Len(), "%q is empty", o.Name)

@@ -56,8 +56,8 @@ func (tx *Tx) Set(k Key, value []byte, m SetMode) bool {
 	if m.NX && o != nil || m.XX && o == nil {
 		return false
 	}
-	if m.KeepTTL && o != nil && o.Head().ExpireAt != 0 {
-		m.ExpireAt = o.Head().ExpireAt
+	if m.KeepTTL && o != nil && o.Deadline() != 0 {
+		m.ExpireAt = o.Deadline()
 	}
 	tx.set(k, o, value, m.ExpireAt)
 	if o != nil {

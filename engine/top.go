@@ -36,9 +36,9 @@ func (e *Engine) NameOf(db int, hash uint64) (name []byte) {
 	}
 	defer sh.mu.Unlock()
 	if keys := sh.dbs[db].keys; keys != nil {
-		same := func(o object.Object) bool { return e.hasher.Sum(object.BytesOf(o.Head().Name)) == hash }
-		if o, ok := keys.Find(e.place(hash), same); ok {
-			name = []byte(o.Head().Name)
+		same := func(name string) bool { return e.hasher.Sum(object.BytesOf(name)) == hash }
+		if o := keys.FindBy(e.place(hash), same); o != nil {
+			name = []byte(o.Name())
 		}
 	}
 	return name

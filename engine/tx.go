@@ -310,7 +310,7 @@ func (tx *Tx) lookup(k Key) object.Object {
 func (tx *Tx) peek(k Key) object.Object {
 	o := tx.find(tx.db, k)
 	if !tx.writing {
-		tx.e.shardOf(k).stats.count(o != nil)
+		tx.e.shardOf(k).stats.Count(o != nil)
 	}
 	if o == nil {
 		tx.miss(k)
@@ -327,7 +327,7 @@ func (tx *Tx) find(db int, k Key) object.Object {
 		panic(fmt.Sprintf("engine: a call uses the key %.64q, which it has not locked", k.Name))
 	}
 	o := sh.find(db, k)
-	if o != nil && o.Head().Expired(tx.now) {
+	if o != nil && o.Expired(tx.now) {
 		tx.lapse(db, k, o)
 		return nil
 	}
@@ -339,7 +339,7 @@ func (tx *Tx) find(db int, k Key) object.Object {
 // change of the call's own: Applied does not count it.
 func (tx *Tx) lapse(db int, k Key, o object.Object) {
 	if refused := tx.e.refused.Load(); refused != nil && (*refused)() == nil && !tx.dryRun {
-		tx.e.shardOf(k).stats.expired.Add(1)
+		tx.e.shardOf(k).stats.Expired.Add(1)
 		tx.record(o, &effect.Effect{Kind: effect.Delete, DB: db, Key: k})
 	}
 }
@@ -362,7 +362,7 @@ func (tx *Tx) apply(o object.Object, f *effect.Effect) object.Object {
 func (tx *Tx) deleteExpired(db int, k Key) {
 	sh := tx.e.shardOf(k)
 	if late := sh.find(db, k); late != nil {
-		sh.stats.expired.Add(1)
+		sh.stats.Expired.Add(1)
 		tx.perform(late, &effect.Effect{Kind: effect.Delete, DB: db, Key: k})
 	}
 }
@@ -424,33 +424,9 @@ func (tx *Tx) Prefetch(keys []Key) {
 		}
 	}
 	for _, o := range objects[:len(keys)] {
-		if o == nil {
-			continue
-		}
-		tx.fetched += len(o.Head().Name)
-		switch o := o.(type) {
-		case *object.Token:
-			tx.fetched += int(o.High)
-		case *object.ZSet:
-			tx.fetched += o.Set.Prefetch()
-		case *object.String:
-			tx.fetched += len(o.Value)
-		}
+		tx.fetched += object.Prefetch(o)
 	}
 	for _, o := range objects[:len(keys)] {
-		if o == nil {
-			continue
-		}
-		if name := o.Head().Name; name != "" {
-			tx.fetched += int(name[0])
-		}
-		switch o := o.(type) {
-		case *object.ZSet:
-			tx.fetched += o.Set.PrefetchLast()
-		case *object.String:
-			if len(o.Value) > 0 {
-				tx.fetched += int(o.Value[0])
-			}
-		}
+		tx.fetched += object.PrefetchNext(o)
 	}
 }

@@ -113,7 +113,7 @@ func (tx *Tx) notifyWatches(o object.Object, f *effect.Effect) {
 		return
 	case !f.Kind.ChangesKey():
 		return
-	case f.Kind == effect.Delete && o.Head().Expired(tx.now):
+	case f.Kind == effect.Delete && o.Expired(tx.now):
 		tx.notifyKey(f.DB, f.Key, true)
 		return
 	case f.Kind.HasTo():

@@ -30,7 +30,8 @@ func (s *Server) MemoryTaken(bytes int64) {
 	if held := s.memory.TakePeak(); held <= maxClientsWhileMeasuring+s.Settings.MaxMemory()/64 {
 		now, peak := s.takeConnectionPeak()
 		// including the connections of now, of the peak, or between
-		rest := bytes - s.Engine.Memory().Weight() - held
+		keys := s.Engine.Memory()
+		rest := bytes - keys.Weight() - keys.Idle() - held
 		s.overhead.Store(max(rest-peak, min(s.overhead.Load(), rest-now)))
 	}
 	s.applyMemoryLimits()

@@ -40,3 +40,15 @@ const (
 	ClockBits = 24
 	ClockMask = 1<<ClockBits - 1
 )
+
+// Dice is a sequence of random numbers: xorshift64* (Vigna, An experimental exploration of
+// Marsaglia's xorshift generators, 2016). The first value, not 0, determines it.
+type Dice uint64
+
+// Roll returns the next number.
+func (d *Dice) Roll() uint64 {
+	*d ^= *d >> 12
+	*d ^= *d << 25
+	*d ^= *d >> 27
+	return uint64(*d) * 0x2545f4914f6cdd1d >> 32
+}

@@ -13,7 +13,7 @@ const TypeCounter Type = "rl.counter"
 // Counter is a sliding window counter. packed.a is the hits of the current window, packed.b its
 // length.
 type Counter struct {
-	Header
+	record
 	packed
 	start    int64
 	previous int64
@@ -21,11 +21,9 @@ type Counter struct {
 
 func (*Counter) Kind() Type { return TypeCounter }
 
-func (o *Counter) Clone(name string) Object {
-	c := *o
-	c.Name = name
-	return &c
-}
+func (o *Counter) Name() string { return nameAt(unsafe.Add(unsafe.Pointer(o), unsafe.Sizeof(*o))) }
+
+func (o *Counter) Clone(name string) Object { return cloneAs(o, name) }
 
 // Counts returns the state of the counter; nil is an unused one.
 func (o *Counter) Counts() limit.Counts {
@@ -41,7 +39,7 @@ func (o *Counter) SetCounts(c limit.Counts) {
 	o.start, o.previous = c.Start, c.Previous
 }
 
-func (o *Counter) Weight() int64 { return int64(unsafe.Sizeof(*o)) }
+func (o *Counter) Weight() int64 { return recordSize(FormCounter, o.Name()) }
 
 func (o *Counter) save(b *Batch, f effect.Effect) (whole bool) { return b.putState(f, o) }
 
@@ -68,11 +66,4 @@ func (o *Counter) MoveBack(f *effect.Effect, present, _ int64) (moved bool) {
 	state, f.ExpireAt = state.MoveBack(present)
 	f.PutCounts(state)
 	return moved
-}
-
-// NewCounter returns an unused counter.
-func NewCounter(name []byte) *Counter {
-	o, text := withName[Counter](name)
-	o.Name = text
-	return o
 }

@@ -40,7 +40,7 @@ func (d *Digest) MixNumber(n int) { d.Mix(binary.BigEndian.AppendUint32(nil, uin
 // Object adds the value of an object and whether it has a deadline, but not its name.
 func (d *Digest) Object(o Object) {
 	o.digest(d)
-	if o.Head().ExpireAt != 0 {
+	if o.Deadline() != 0 {
 		d.Add([]byte("!!expire!!"))
 	}
 }

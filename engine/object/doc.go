@@ -1,9 +1,10 @@
 // Package object has the values of keys: strings, hashes, lists, sets, sorted sets, and the
 // states of limiters.
 //
-// An Object begins with a Header, the key's name and its deadline, so that a limiter is one
-// allocation. No object has a lock: that of its shard guards it. Objects are changed by the effects
-// of package effect, which package engine applies; nothing here reads a clock or decides a call.
+// An Object has its key's name and deadline: a Header, or those of a record, which is a limiter in
+// one piece of memory without pointers. No object has a lock: that of its shard guards it. Objects
+// are changed by the effects of package effect, which package engine applies; nothing here reads a
+// clock or decides a call.
 //
 // # Adding a type
 //
@@ -17,8 +18,8 @@
 //
 // Each object returns its weight without visiting its elements. The weight depends only on what
 // effects change, so package engine adds up the memory of all keys as they change. A short name is
-// part of the object's own allocation. Spare bits of each object hold the access clock and the
-// pressure, which package eviction uses.
+// part of the object's own allocation, and that of a record is part of the record. Spare bits of
+// each object hold the access clock and the pressure, which package eviction uses.
 //
 // # Saving while changes continue
 //
@@ -31,6 +32,7 @@
 //	object.go                     Object, Header, State, how objects are allocated
 //	string.go, hash.go, zset.go   the types of Redis; fields.go, frozen.go: the fields of a hash
 //	token.go, fixed.go, counter.go, packed.go   the states of limiters
+//	record.go                     how these are in memory, with their names
 //	fits.go                       which effects fit which objects
 //	save.go                       objects as effects, for snapshots
 //	weight.go, content.go, digest.go   memory, DUMP and RESTORE, DEBUG DIGEST

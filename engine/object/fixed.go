@@ -12,18 +12,16 @@ const TypeFixed Type = "rl.fixed"
 
 // Fixed is a fixed window. packed.a is the hits used, packed.b the window's length.
 type Fixed struct {
-	Header
+	record
 	packed
 	start int64
 }
 
 func (*Fixed) Kind() Type { return TypeFixed }
 
-func (o *Fixed) Clone(name string) Object {
-	c := *o
-	c.Name = name
-	return &c
-}
+func (o *Fixed) Name() string { return nameAt(unsafe.Add(unsafe.Pointer(o), unsafe.Sizeof(*o))) }
+
+func (o *Fixed) Clone(name string) Object { return cloneAs(o, name) }
 
 // Count returns the state of the window; nil is an unused one.
 func (o *Fixed) Count() limit.Count {
@@ -39,7 +37,7 @@ func (o *Fixed) SetCount(c limit.Count) {
 	o.start = c.Start
 }
 
-func (o *Fixed) Weight() int64 { return int64(unsafe.Sizeof(*o)) }
+func (o *Fixed) Weight() int64 { return recordSize(FormFixed, o.Name()) }
 
 func (o *Fixed) save(b *Batch, f effect.Effect) (whole bool) { return b.putState(f, o) }
 
@@ -72,11 +70,4 @@ func (o *Fixed) MoveBack(f *effect.Effect, present, _ int64) (moved bool) {
 	f.PutCount(limit.Count{Start: present, Used: state.Used})
 	f.ExpireAt = limit.After(present, o.ExpireAt-state.Start)
 	return state.Start > present
-}
-
-// NewFixed returns an unused window.
-func NewFixed(name []byte) *Fixed {
-	o, text := withName[Fixed](name)
-	o.Name = text
-	return o
 }

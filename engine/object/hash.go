@@ -21,7 +21,7 @@ type Hash struct {
 // NewHash returns an empty hash. h hashes its fields.
 func NewHash(h *dict.Hasher, name []byte) *Hash {
 	o, text := withName[Hash](name)
-	o.Name, o.Fields = text, newFields(h)
+	o.name, o.Fields = text, newFields(h)
 	return o
 }
 

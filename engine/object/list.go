@@ -18,7 +18,7 @@ type List struct {
 
 func newList(_ *dict.Hasher, name []byte) Object {
 	o, text := withName[List](name)
-	o.Name = text
+	o.name = text
 	return o
 }
 

@@ -14,10 +14,17 @@ type Type string
 // limiter. Each type is its own struct. Everything that all types need is a method here, so that a
 // new type without weight, save, content, digest or encoding does not compile.
 type Object interface {
-	Head() *Header
+	Name() string // of the key; valid until the key is deleted or renamed
 	Kind() Type
 
-	Weight() int64 // bytes, without the name; it depends only on what effects change
+	Deadline() int64 // Unix ms; 0: none
+	SetDeadline(at int64)
+	Expired(now int64) bool // the deadline is past at now (Unix ms)
+
+	// Weight is in bytes, without the name, except that of a record; it depends only on what
+	// effects change.
+	Weight() int64
+	overhead() int64 // what Weigh adds to it
 
 	// save adds the effects that rebuild the object; f has the database and the key. A large
 	// collection is postponed, to be saved in parts: whole is then false.
@@ -34,16 +41,21 @@ type Object interface {
 	Clone(name string) Object
 }
 
-// Header begins every object.
+// Header begins every object that is no record: its key's name and deadline.
 type Header struct {
-	Name     string
+	name     string
 	ExpireAt int64 // Unix ms; 0: never
 }
 
-func (h *Header) Head() *Header { return h }
+func (h *Header) Name() string         { return h.name }
+func (h *Header) Deadline() int64      { return h.ExpireAt }
+func (h *Header) SetDeadline(at int64) { h.ExpireAt = at }
 
-// Expired reports whether the deadline is past at now (Unix ms).
 func (h *Header) Expired(now int64) bool { return h.ExpireAt != 0 && now > h.ExpireAt }
+
+func (h *Header) setName(name string) { h.name = name }
+
+func (h *Header) overhead() int64 { return entryWeight + nameWeight(h.name) }
 
 // Clock is the access clock: the second of the last access in 24 bits, like Redis' LRU clock, which
 // wraps after 194 days, or an eviction.Frequency under a policy that counts accesses. Above these
@@ -72,8 +84,7 @@ type State interface {
 }
 
 // withName allocates an object together with its name, if that has at most 32 bytes: one
-// allocation, and comparing the name reads no further cache line. A token bucket with a name of 16
-// bytes fills one cache line.
+// allocation, and comparing the name reads no further cache line.
 func withName[T any](name []byte) (o *T, text string) {
 	switch {
 	case len(name) <= 16:
@@ -90,6 +101,15 @@ func withName[T any](name []byte) (o *T, text string) {
 		return &both.object, unsafe.String(&both.text[0], copy(both.text[:], name))
 	}
 	return new(T), string(name)
+}
+
+// Rename returns the object for another key: itself, but a copy of a record.
+func Rename(o Object, name string) Object {
+	if h, ok := o.(interface{ setName(string) }); ok {
+		h.setName(name)
+		return o
+	}
+	return o.Clone(name)
 }
 
 // BytesOf returns a string's bytes without copying them. They must not be written to.

@@ -33,8 +33,9 @@ func (b *Batch) Full() bool { return b.Weight >= StepBytes }
 
 // Add adds an object, under the lock of its shard.
 func (b *Batch) Add(db int, o Object) {
-	// names, fields and their values are never overwritten, so they need no copy
-	f := effect.Effect{DB: db, Key: effect.Key{Name: BytesOf(o.Head().Name)}}
+	// fields and their values are never overwritten, so they need no copy, nor do names except
+	// those of records
+	f := effect.Effect{DB: db, Key: effect.Key{Name: BytesOf(o.Name())}}
 	if o.save(b, f) {
 		b.End()
 	}
@@ -42,7 +43,7 @@ func (b *Batch) Add(db int, o Object) {
 
 // putState adds a limiter's state.
 func (b *Batch) putState(f effect.Effect, o State) (whole bool) {
-	f.ExpireAt = o.Head().ExpireAt
+	f.Key.Name, f.ExpireAt = b.copied(f.Key.Name), o.Deadline()
 	b.Put(f)
 	o.store(&b.Effects[len(b.Effects)-1])
 	return true

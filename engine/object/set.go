@@ -21,7 +21,7 @@ type Set struct {
 
 func newSet(h *dict.Hasher, name []byte) Object {
 	o, text := withName[Set](name)
-	o.Name, o.members = text, newFields(h)
+	o.name, o.members = text, newFields(h)
 	return o
 }
 

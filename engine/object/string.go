@@ -40,7 +40,7 @@ type String struct {
 // NewString returns an empty string.
 func NewString(name []byte) *String {
 	o, text := withName[String](name)
-	o.Name = text
+	o.name = text
 	return o
 }
 

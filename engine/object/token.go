@@ -10,11 +10,11 @@ import (
 // TypeToken is a token bucket.
 const TypeToken Type = "rl.token"
 
-// Token is a token bucket, in 48 bytes. packed.a is the missing tokens. The 64 bits of Fraction are
-// in packed.b, in the spare bits and in the low 16 bits of since. Bit 16 of since is set if
-// packed.b is Earned instead, and the bits above it are the time Since, Unix ms.
+// Token is a token bucket, in 32 bytes and its name. packed.a is the missing tokens. The 64 bits of
+// Fraction are in packed.b, in the spare bits and in the low 16 bits of since. Bit 16 of since is
+// set if packed.b is Earned instead, and the bits above it are the time Since, Unix ms.
 type Token struct {
-	Header
+	record
 	packed
 	since uint64
 }
@@ -26,20 +26,11 @@ const (
 	latestSince = 1<<sinceBits - 1
 )
 
-// NewToken returns a full bucket.
-func NewToken(name []byte) *Token {
-	o, text := withName[Token](name)
-	o.Name = text
-	return o
-}
-
 func (*Token) Kind() Type { return TypeToken }
 
-func (o *Token) Clone(name string) Object {
-	c := *o
-	c.Name = name
-	return &c
-}
+func (o *Token) Name() string { return nameAt(unsafe.Add(unsafe.Pointer(o), unsafe.Sizeof(*o))) }
+
+func (o *Token) Clone(name string) Object { return cloneAs(o, name) }
 
 // Tokens returns the state of the bucket; nil is a full one.
 func (o *Token) Tokens() limit.Tokens {
@@ -67,7 +58,7 @@ func (o *Token) SetTokens(t limit.Tokens) {
 	o.since = since | t.Fraction&0xffff
 }
 
-func (o *Token) Weight() int64 { return int64(unsafe.Sizeof(*o)) }
+func (o *Token) Weight() int64 { return recordSize(FormToken, o.Name()) }
 
 func (o *Token) save(b *Batch, f effect.Effect) (whole bool) { return b.putState(f, o) }
 

@@ -19,7 +19,7 @@ type ZSet struct {
 // NewZSet returns an empty sorted set. h hashes its members.
 func NewZSet(h *dict.Hasher, name []byte) *ZSet {
 	o, text := withName[ZSet](name)
-	o.Name, o.Set = text, *zset.New(h)
+	o.name, o.Set = text, *zset.New(h)
 	return o
 }
 
@@ -111,4 +111,16 @@ func (o *ZSet) save(b *Batch, f effect.Effect) (whole bool) {
 	}
 	b.putExpire(f, o.ExpireAt)
 	return true
+}
+
+// FreeHit returns a free name for a hit that has moved, from and to in Unix ms: with its old
+// number, or the next free one.
+func FreeHit(o *ZSet, name string, from, to int64) (free []byte) {
+	seq, _ := effect.ParseHitName(name, from)
+	for ; ; seq++ {
+		free = effect.Hits{At: to}.Member(free[:0], seq)
+		if _, taken := o.Set.Score(free); !taken {
+			return free
+		}
+	}
 }

@@ -1,0 +1,24 @@
+package counts
+
+import "sync/atomic"
+
+// Lookups counts what calls have found in a shard, and the keys that it has deleted by itself:
+// under the shard's lock, but read without.
+type Lookups struct{ Hits, Misses, Expired, Evicted atomic.Int64 }
+
+// Count counts a lookup.
+func (c *Lookups) Count(found bool) {
+	if found {
+		c.Hits.Add(1)
+	} else {
+		c.Misses.Add(1)
+	}
+}
+
+// Reset sets all counters to 0.
+func (c *Lookups) Reset() {
+	c.Hits.Store(0)
+	c.Misses.Store(0)
+	c.Expired.Store(0)
+	c.Evicted.Store(0)
+}

@@ -1,0 +1,36 @@
+package object
+
+// Prefetch loads an object, which may be nil, into the CPU's caches, for a call soon after. The
+// result has no meaning, see dict.Dict.Prefetch.
+func Prefetch(o Object) (sum int) {
+	if o == nil {
+		return 0
+	}
+	sum = int(o.Accessed())
+	switch o := o.(type) {
+	case *ZSet:
+		sum += o.Set.Prefetch()
+	case *String:
+		sum += len(o.Value)
+	}
+	return sum
+}
+
+// PrefetchNext loads what an object points to, after Prefetch.
+func PrefetchNext(o Object) (sum int) {
+	if o == nil {
+		return 0
+	}
+	if name := o.Name(); name != "" {
+		sum = int(name[0])
+	}
+	switch o := o.(type) {
+	case *ZSet:
+		sum += o.Set.PrefetchLast()
+	case *String:
+		if len(o.Value) > 0 {
+			sum += int(o.Value[0])
+		}
+	}
+	return sum
+}

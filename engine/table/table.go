@@ -1,0 +1,266 @@
+package table
+
+import (
+	"iter"
+	"math/rand/v2"
+	"sync/atomic"
+
+	"rlserver/engine/object"
+	"rlserver/internal/dict"
+)
+
+// Table is the keys of one database in one shard. It is not safe for concurrent use.
+type Table struct {
+	dict  dict.Dict[ref]
+	pages []page // the first one is not used
+	kinds []pagesOf
+	gone  uint32 // the first of the dropped pages
+	idle  *atomic.Int64
+}
+
+// pagesOf is the pages of a kind.
+type pagesOf struct {
+	kind  kind
+	open  uint32 // the first of those with a free slot
+	slots uint32 // in all of them
+}
+
+// of returns the pages of a kind.
+func (t *Table) of(k kind) *pagesOf {
+	for i := range t.kinds { // there are few
+		if t.kinds[i].kind == k {
+			return &t.kinds[i]
+		}
+	}
+	t.kinds = append(t.kinds, pagesOf{kind: k})
+	return &t.kinds[len(t.kinds)-1]
+}
+
+// New returns an empty table. hash returns the hash of a name that the other methods are given;
+// idle is the bytes of the free slots for records of all tables
+// that share it.
+func New(hash func(name string) uint64, idle *atomic.Int64) *Table {
+	t := &Table{idle: idle, pages: make([]page, 1)}
+	t.dict = *dict.New(func(r ref) uint64 { return hash(t.object(r).Name()) })
+	return t
+}
+
+// reset drops all pages.
+func (t *Table) reset() {
+	t.Drop()
+	t.pages, t.kinds, t.gone = make([]page, 1), nil, 0
+}
+
+// Drop is called when the table is not used any more, except for reading: its free slots do not
+// count as idle from then on.
+func (t *Table) Drop() {
+	for i := range t.pages {
+		p := &t.pages[i]
+		t.addIdle(p, -int(p.slots-p.used))
+	}
+}
+
+// Len returns the number of keys.
+func (t *Table) Len() int { return t.dict.Len() }
+
+func (t *Table) page(r ref) *page { return &t.pages[r>>slotBits] }
+
+func (t *Table) object(r ref) object.Object { return t.page(r).object(r) }
+
+// Find returns the object under a name with this hash; nil if there is none.
+func (t *Table) Find(hash uint64, name []byte) object.Object {
+	r, ok := t.dict.Find(hash, func(r ref) bool { return t.page(r).named(r, name) })
+	if !ok {
+		return nil
+	}
+	return t.object(r)
+}
+
+// FindBy is Find for the first name for which is returns true.
+func (t *Table) FindBy(hash uint64, is func(name string) bool) object.Object {
+	r, ok := t.dict.Find(hash, func(r ref) bool { return is(t.object(r).Name()) })
+	if !ok {
+		return nil
+	}
+	return t.object(r)
+}
+
+// Create adds an unused limiter under a name that the table lacks.
+func (t *Table) Create(hash uint64, f object.Form, name []byte) object.Object {
+	k := kindOf(f, len(name))
+	if k == objects {
+		return t.Insert(hash, object.NewRecord(f, name))
+	}
+	r := t.take(k)
+	p := t.page(r)
+	at := p.slot(r)
+	clear(bytesAt(at, int(p.size)))
+	o := f.Place(at, name)
+	t.dict.Insert(hash, r)
+	return o
+}
+
+// Insert adds an object whose name the table lacks, and returns the one that the table has from now
+// on: a copy if the object is a record.
+func (t *Table) Insert(hash uint64, o object.Object) object.Object {
+	k := objects
+	if f := object.FormOf(o); f != 0 {
+		k = kindOf(f, len(o.Name()))
+	}
+	r := t.take(k)
+	p := t.page(r)
+	if k == objects {
+		*(*object.Object)(p.slot(r)) = o
+	} else {
+		copy(bytesAt(p.slot(r), int(p.size)), object.RecordOf(o))
+		o = p.object(r)
+	}
+	t.dict.Insert(hash, r)
+	return o
+}
+
+// Remove removes an object. Its memory stays as it is until the next Create or Insert.
+func (t *Table) Remove(hash uint64, o object.Object) {
+	r, ok := t.dict.Remove(hash, func(r ref) bool { return t.object(r) == o })
+	if ok {
+		t.give(r)
+	}
+}
+
+// take returns a free slot for a kind.
+func (t *Table) take(k kind) ref {
+	of := t.of(k)
+	if of.open == 0 {
+		t.addPage(of)
+	}
+	i := of.open
+	p := &t.pages[i]
+	r := ref(i)<<slotBits | p.take()
+	t.addIdle(p, -1)
+	if p.full() {
+		t.unlist(i)
+	}
+	return r
+}
+
+// give makes a slot free, and drops its page if that is not needed any more.
+func (t *Table) give(r ref) {
+	i := uint32(r >> slotBits)
+	p := &t.pages[i]
+	if p.full() {
+		t.list(i)
+	}
+	p.give(r)
+	t.addIdle(p, 1)
+	switch {
+	case p.used > 0:
+	case t.Len() == 0 && len(t.pages) > 2: // the next key may be of another kind
+		t.reset()
+	case p.next != 0 || p.last != 0:
+		t.dropPage(i)
+	}
+}
+
+// addIdle counts free slots of a page. Those of objects are few bytes, and are not counted.
+func (t *Table) addIdle(p *page, slots int) {
+	if p.form != 0 {
+		t.idle.Add(int64(slots * int(p.size)))
+	}
+}
+
+// addPage adds an open page of a kind, with a quarter as many slots as the others together.
+func (t *Table) addPage(of *pagesOf) {
+	i := t.gone
+	if i != 0 {
+		t.gone = t.pages[i].next
+	} else {
+		i = uint32(len(t.pages))
+		t.pages = append(t.pages, page{})
+	}
+	slots := min(max(int(of.slots/4), firstPage), maxPage/of.kind.size(), maxSlots)
+	p := &t.pages[i]
+	p.make(of.kind, slots)
+	of.slots += uint32(slots)
+	t.addIdle(p, slots)
+	t.list(i)
+}
+
+// dropPage drops an empty page.
+func (t *Table) dropPage(i uint32) {
+	t.unlist(i)
+	p := &t.pages[i]
+	t.addIdle(p, -int(p.slots))
+	t.of(p.kind).slots -= uint32(p.slots)
+	*p = page{next: t.gone}
+	t.gone = i
+}
+
+// list adds a page to those of its kind with a free slot.
+func (t *Table) list(i uint32) {
+	p := &t.pages[i]
+	of := t.of(p.kind)
+	if p.next = of.open; p.next != 0 {
+		t.pages[p.next].last = i
+	}
+	of.open = i
+}
+
+// unlist is the reverse of list.
+func (t *Table) unlist(i uint32) {
+	p := &t.pages[i]
+	if p.next != 0 {
+		t.pages[p.next].last = p.last
+	}
+	if p.last != 0 {
+		t.pages[p.last].next = p.next
+	} else {
+		t.of(p.kind).open = p.next
+	}
+	p.next, p.last = 0, 0
+}
+
+// Mark is dict.Dict.Mark.
+func (t *Table) Mark(hash uint64, at int64) { t.dict.Mark(hash, at) }
+
+// Sweep is dict.Dict.Sweep for a visit that removes nothing.
+func (t *Table) Sweep(cursor uint64, now int64, maxBuckets int, visit func(object.Object) (due int64)) uint64 {
+	next, _ := t.dict.Sweep(cursor, now, maxBuckets, func(r ref) (int64, bool) { return visit(t.object(r)), false })
+	return next
+}
+
+// Scan is dict.Dict.Scan.
+func (t *Table) Scan(cursor uint64, count int, visit func(object.Object)) (next uint64) {
+	return t.dict.Scan(cursor, count, func(r ref) { visit(t.object(r)) })
+}
+
+// All is dict.Dict.All.
+func (t *Table) All() iter.Seq[object.Object] {
+	return func(yield func(object.Object) bool) {
+		for r := range t.dict.All() {
+			if !yield(t.object(r)) {
+				return
+			}
+		}
+	}
+}
+
+// Random returns one of the objects, each with the same probability; nil if there are none.
+func (t *Table) Random(r *rand.Rand) object.Object {
+	at, ok := t.dict.Random(r)
+	if !ok {
+		return nil
+	}
+	return t.object(at)
+}
+
+// Prefetch is dict.Dict.Prefetch.
+func (t *Table) Prefetch(hash uint64) int { return t.dict.Prefetch(hash) }
+
+// Guess is dict.Dict.Guess: the object that Find probably returns, nil or another one.
+func (t *Table) Guess(hash uint64) object.Object {
+	r := t.dict.Guess(hash)
+	if r == 0 {
+		return nil
+	}
+	return t.object(r)
+}
