@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -253,21 +254,31 @@ func (r *recovery) replaySnapshot(n uint64) error {
 		return err
 	}
 	defer d.close()
-	before := r.Records
-	for {
-		offset := d.offset
-		rec, err := d.next()
+	return r.replayState(d.scanner)
+}
+
+// replayState applies the records of a snapshot, whose last one says that it is complete.
+func (r *recovery) replayState(in *scanner) error {
+	p := r.replay(in)
+	err := r.readState(in, p)
+	return cmp.Or(p.close(), err) // what could not be applied is before what could not be read
+}
+
+func (r *recovery) readState(in *scanner, p *replay) error {
+	for before := r.Records; ; {
+		offset := in.offset
+		rec, err := in.next()
 		switch {
 		case err == io.EOF:
-			return &damage{d.name, offset, ErrShort}
+			return &damage{in.name, offset, ErrShort}
 		case err != nil:
 			return err
 		case rec.kind == recordEnd && rec.number == r.Records-before:
 			// keys deleted before the snapshot may have had names of hits from just before it
 			r.Last = max(r.Last, rec.at)
-			return r.end(d)
+			return r.end(in)
 		}
-		if err := r.apply(d.name, offset, rec); err != nil {
+		if err := r.apply(p, offset, rec); err != nil {
 			return err
 		}
 	}
@@ -275,14 +286,14 @@ func (r *recovery) replaySnapshot(n uint64) error {
 
 // end checks that nothing follows the last record of a snapshot. Reading to the end also checks
 // zstd's checksum of the whole.
-func (r *recovery) end(d *dataFile) error {
-	offset := d.offset
-	if _, err := d.next(); err == io.EOF {
+func (r *recovery) end(in *scanner) error {
+	offset := in.offset
+	if _, err := in.next(); err == io.EOF {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	return &damage{d.name, offset, errors.New("records after the end")}
+	return &damage{in.name, offset, errors.New("records after the end")}
 }
 
 // databaseError reports keys in a database that the engine does not have.
@@ -292,18 +303,19 @@ func (e *databaseError) Error() string {
 	return fmt.Sprintf("the data has keys in database %d: start with --databases %d or more", e.db, e.db+1)
 }
 
-// apply applies a record that was read at an offset of a file.
-func (r *recovery) apply(name string, offset int64, rec record) error {
+// apply has a record applied that was read at an offset of a file. The error may be that of an
+// earlier record.
+func (r *recovery) apply(p *replay, offset int64, rec record) error {
 	if rec.kind != recordCall {
-		return &damage{name, offset, fmt.Errorf("unexpected record of kind %d", rec.kind)}
+		return &damage{p.from.name, offset, fmt.Errorf("unexpected record of kind %d", rec.kind)}
 	}
 	for i := range rec.effects {
 		if db := max(rec.effects[i].DB, rec.effects[i].ToDB); db >= r.e.Databases() && db < maxDatabases {
 			return &databaseError{db}
 		}
 	}
-	if err := r.e.Apply(rec.at, rec.effects); err != nil {
-		return &damage{name, offset, err}
+	if err := p.add(offset, rec); err != nil {
+		return err
 	}
 	r.Records++
 	r.call = max(r.call, rec.at)
@@ -324,24 +336,35 @@ func (r *recovery) loadSegment(n uint64, last bool) error {
 		return err
 	}
 	defer d.close()
-	since := d.header.created
+	p := r.replay(d.scanner)
+	err = r.readSegment(d.scanner, p)
+	if failed := p.close(); failed != nil {
+		return failed
+	}
+	switch {
+	case err == io.EOF && last:
+		return r.fs.truncate(d.name, d.offset)
+	case err == io.EOF:
+		return nil
+	case errors.As(err, &broken) && broken.offset == d.offset && last: // it could not be read
+		return r.cutTail(broken, d.header.salt, max(d.header.created, r.call))
+	}
+	return err
+}
+
+// readSegment reads a segment to its end, io.EOF, or to another error.
+func (r *recovery) readSegment(in *scanner, p *replay) error {
 	for {
-		offset := d.offset
-		rec, err := d.next()
+		offset := in.offset
+		rec, err := in.next()
 		switch {
-		case err == io.EOF && last:
-			return r.fs.truncate(d.name, d.offset)
-		case err == io.EOF:
-			return nil
-		case errors.As(err, &broken) && last:
-			return r.cutTail(broken, d.header.salt, max(since, r.call))
 		case err != nil:
 			return err
 		case rec.kind == recordSynced:
 			r.Last = max(r.Last, rec.at)
 			continue
 		}
-		if err := r.apply(d.name, offset, rec); err != nil {
+		if err := r.apply(p, offset, rec); err != nil {
 			return err
 		}
 	}

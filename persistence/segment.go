@@ -145,6 +145,7 @@ type scanner struct {
 	most    uint64 // bytes in a record
 	offset  int64  // of the next record
 	buf     []byte
+	gather  bool // buf keeps the records before the last one
 	effects []effect.Effect
 }
 
@@ -152,25 +153,28 @@ func newScanner(name string, src io.Reader, offset int64, most uint64) *scanner 
 	return &scanner{name: name, src: bufio.NewReaderSize(src, 1<<18), offset: offset, most: most}
 }
 
-// next returns the next record, which is valid until the next call. The error is io.EOF at the end
-// and a *damage for anything that is not a record. Any other error means that the file cannot be
-// read.
+// next returns the next record. It is valid until the next call, and what it points to, with
+// gather, as long as the buffer. The error is io.EOF at the end and a *damage for anything that is
+// not a record. Any other error means that the file cannot be read.
 func (s *scanner) next() (rec record, err error) {
-	s.buf = s.buf[:0]
+	if !s.gather {
+		s.buf = s.buf[:0]
+	}
+	start := len(s.buf)
 	if err := s.read(headerSize); err != nil {
-		if err == io.EOF && len(s.buf) == 0 {
+		if err == io.EOF && len(s.buf) == start {
 			return rec, io.EOF
 		}
 		return rec, s.damaged(err)
 	}
-	length := binary.LittleEndian.Uint64(s.buf)
+	length := binary.LittleEndian.Uint64(s.buf[start:])
 	if length > s.most {
 		return rec, s.damaged(fmt.Errorf("a record of %d bytes", length))
 	}
 	if err := s.read(length); err != nil {
 		return rec, s.damaged(err)
 	}
-	rec, size, err := readRecord(s.effects, s.buf)
+	rec, size, err := readRecord(s.effects, s.buf[start:])
 	if err != nil {
 		return rec, s.damaged(err)
 	}

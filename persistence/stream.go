@@ -194,19 +194,5 @@ func ReadState(name string, src io.Reader, e *engine.Engine) error {
 	}
 	defer unpacked.Close()
 	r := recovery{e: e}
-	for in := newScanner(name, unpacked, 0, maxRecord[snapshotFile]); ; {
-		offset := in.offset
-		rec, err := in.next()
-		switch {
-		case err == io.EOF:
-			return &damage{name, offset, ErrShort}
-		case err != nil:
-			return err
-		case rec.kind == recordEnd && rec.number == r.Records:
-			return r.end(&dataFile{scanner: in})
-		}
-		if err := r.apply(name, offset, rec); err != nil {
-			return err
-		}
-	}
+	return r.replayState(newScanner(name, unpacked, 0, maxRecord[snapshotFile]))
 }
