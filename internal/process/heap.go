@@ -12,14 +12,16 @@ import (
 
 // By default, Go lets the heap grow by the size of its live bytes before the next collection. With
 // few keys that is a few MB, which requests fill many times a second, and each collection costs
-// more than it frees. So a small heap may grow by heapGrowth. A larger one grows by the default, so
-// a full server takes no more memory than without this package.
+// more than it frees. So a small heap may grow by heapGrowth. A collection costs in proportion to
+// the bytes that have pointers, and those of limiters have none. So a larger heap may grow by twice
+// the former and a tenth of the rest, but by no more than the default.
 //
 // With maxmemory the live bytes stay below it. The runtime collects more often instead of taking
 // more than memoryLimit from the system, which is the memory of the process except for the program
 // itself.
 const (
 	heapGrowth     = 16 << 20 // bytes
+	restShare      = 10
 	defaultPercent = 100
 	programSize    = 16 << 20
 	heapTick       = 100 * time.Millisecond // time between checks of maxmemory
@@ -69,6 +71,7 @@ func newHeapKeeper(o HeapOptions) *heapKeeper {
 			{Name: "/memory/classes/heap/unused:bytes"},
 			{Name: "/memory/classes/heap/free:bytes"},
 			{Name: "/memory/classes/heap/released:bytes"},
+			{Name: "/gc/scan/heap:bytes"},
 		},
 	}
 }
@@ -104,7 +107,7 @@ func (k *heapKeeper) adapt() {
 	read := func(i int) int64 { return int64(k.samples[i].Value.Uint64()) }
 	live, heap := read(0), read(2)+read(3)+read(4)+read(5)
 	k.InUse(live + read(1) - heap) // with stacks and the structures of the runtime
-	if want := gcPercent(uint64(live)); !k.ownGOGC && (want > k.percent*5/4 || want < k.percent*4/5) {
+	if want := gcPercent(live, read(6)); !k.ownGOGC && (want > k.percent*5/4 || want < k.percent*4/5) {
 		k.percent = want // setting it stops the world, so small changes are skipped
 		debug.SetGCPercent(want)
 	}
@@ -131,7 +134,10 @@ func memoryLimit(maxmemory int64) int64 {
 	return maxmemory + max(maxmemory/2-programSize, maxmemory/8*3)
 }
 
-// gcPercent returns how much the heap may grow before a collection, in percent of its live bytes.
-func gcPercent(live uint64) int {
-	return max(defaultPercent, int(heapGrowth*100/max(live, 1<<20)))
+// gcPercent returns how much the heap may grow before a collection, in percent of its live bytes,
+// of which a number have pointers.
+func gcPercent(live, pointers int64) int {
+	pointers = min(pointers, live)
+	growth := min(2*pointers+(live-pointers)/restShare, live*defaultPercent/100)
+	return int(max(growth, heapGrowth) * 100 / max(live, 1<<20))
 }

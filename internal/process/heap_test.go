@@ -14,10 +14,20 @@ import (
 )
 
 func TestSmallHeapsMayGrowMore(t *testing.T) {
-	assert.Equal(t, 1600, gcPercent(0))
-	assert.Equal(t, 200, gcPercent(8<<20))
-	assert.Equal(t, 100, gcPercent(32<<20))
-	assert.Equal(t, 100, gcPercent(1<<34))
+	assert.Equal(t, 1600, gcPercent(0, 0))
+	assert.Equal(t, 200, gcPercent(8<<20, 8<<20))
+	assert.Equal(t, 100, gcPercent(32<<20, 32<<20))
+	assert.Equal(t, 100, gcPercent(1<<34, 1<<34))
+}
+
+// A heap that has few pointers may grow less, as it is collected for less.
+func TestHeapsWithFewPointersGrowLess(t *testing.T) {
+	assert.Equal(t, 100, gcPercent(1<<34, 1<<33))
+	assert.Equal(t, 1600, gcPercent(1<<20, 0))
+	assert.Equal(t, 50, gcPercent(32<<20, 1<<20))
+	assert.Equal(t, 9, gcPercent(1<<34, 0))
+	assert.Equal(t, 29, gcPercent(1000<<20, 100<<20))
+	assert.Equal(t, 100, gcPercent(1<<30, 1<<40), "the two are not measured at once")
 }
 
 func TestMemoryLimitForMaxMemory(t *testing.T) {
