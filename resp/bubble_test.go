@@ -10,7 +10,6 @@ import (
 	"rlserver/engine"
 	"rlserver/internal/storage"
 	"rlserver/resp/command/commandtest"
-	"rlserver/resp/config"
 )
 
 // bubble is a server in a synctest bubble, with the clock of the bubble.
@@ -39,7 +38,7 @@ func newBubble(t *testing.T, journal engine.Journal, store storage.Store) *bubbl
 	b.testServer = &testServer{t: t, Server: NewServer(Options{
 		Engine:  engine.New(engine.Options{Seed: [2]uint64{1, 2}, Journal: journal}),
 		Journal: journal, Store: store, Clock: b.NewClock(), Log: slog.New(slog.DiscardHandler),
-		Settings: config.NewSettings(config.Defaults{Databases: 16, MaxClients: 1000}), Version: "test",
+		Settings: commandtest.Settings(nil), Version: "test",
 	})}
 	go b.Serve(b.Pipes)
 	return b

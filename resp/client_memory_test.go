@@ -63,7 +63,7 @@ func (c *testClient) nothingHeld(ts *testServer) {
 }
 
 func TestUnreadRepliesBeforeAuth(t *testing.T) {
-	ts := startServer(t, config.Defaults{Password: "secret"})
+	ts := startServer(t, config.Defaults{"requirepass": "secret"})
 	stranger := ts.dial()
 	stranger.flood(frame("SET", "key", "value"))
 	c := ts.dial()
@@ -75,7 +75,7 @@ func TestUnreadRepliesBeforeAuth(t *testing.T) {
 
 // A client may leave replies unread up to the limit before AUTH, and more after it.
 func TestUnreadRepliesAfterAuth(t *testing.T) {
-	ts := startServer(t, config.Defaults{Password: "secret"})
+	ts := startServer(t, config.Defaults{"requirepass": "secret"})
 	c := ts.dial()
 	require.Equal(t, "+OK", c.do("AUTH secret"))
 	require.Equal(t, ":10000001", c.do("SETRANGE k 10000000 x"))
@@ -98,7 +98,7 @@ func TestHardOutputLimit(t *testing.T) {
 		"an array of unknown length": "SET after 1\r\nKEYS *\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			ts := startServer(t, config.Defaults{OutputLimits: "normal 200kb 0 0"})
+			ts := startServer(t, config.Defaults{"client-output-buffer-limit": "normal 200kb 0 0"})
 			c, greedy := ts.dial(), ts.named("greedy")
 			for i := range 300 {
 				require.Equal(t, "+OK", c.send("SET", fmt.Sprint("key:", i, strings.Repeat("k", 1000)), ""))
@@ -126,7 +126,7 @@ func TestHardOutputLimit(t *testing.T) {
 }
 
 func TestSoftOutputLimit(t *testing.T) {
-	ts := startServer(t, config.Defaults{OutputLimits: "normal 0 1mb 1000"})
+	ts := startServer(t, config.Defaults{"client-output-buffer-limit": "normal 0 1mb 1000"})
 	c, waiting, slow := ts.dial(), ts.named("waiting"), ts.named("slow")
 	require.Equal(t, ":500001", c.do("SETRANGE k 500000 x"))
 	go waiting.flood("GET k\r\n")
@@ -144,7 +144,7 @@ func TestSoftOutputLimit(t *testing.T) {
 
 // A client that reads slowly gets all its replies, of any size: its commands wait until it reads.
 func TestSlowReaderGetsAllReplies(t *testing.T) {
-	ts := startServer(t, config.Defaults{OutputLimits: "normal 2mb 1mb 60"})
+	ts := startServer(t, config.Defaults{"client-output-buffer-limit": "normal 2mb 1mb 60"})
 	c := ts.named("slow")
 	const calls, size = 100, 300_001 // 30 MB
 	require.Equal(t, fmt.Sprint(":", size), c.do("SETRANGE k 300000 x"))
@@ -193,7 +193,7 @@ func TestClientEviction(t *testing.T) {
 		"unread replies": {"omem", 5 << 20, strings.Repeat("GET large\r\n", 8)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ts := startServer(t, config.Defaults{MaxMemory: 64 << 20, ClientMemory: 20 << 20})
+			ts := startServer(t, config.Defaults{"maxmemory": "67108864", "maxmemory-clients": "20971520"})
 			control := ts.dial()
 			require.Equal(t, ":2000001", control.do("SETRANGE large 2000000 x"))
 			for i := range 100 {
@@ -239,7 +239,7 @@ func TestClientAboveTheLimitIsClosed(t *testing.T) {
 		"WATCH":         watches(10_000),
 	} {
 		t.Run(name, func(t *testing.T) {
-			ts := startServer(t, config.Defaults{ClientMemory: 1 << 20})
+			ts := startServer(t, config.Defaults{"maxmemory-clients": "1048576"})
 			c, greedy := ts.dial(), ts.named("greedy")
 			c.send("SET", "large", strings.Repeat("x", 900_000))
 			require.Equal(t, ":2000001", c.do("SETRANGE large 2000000 x"))
@@ -252,7 +252,7 @@ func TestClientAboveTheLimitIsClosed(t *testing.T) {
 }
 
 func TestNoEvict(t *testing.T) {
-	ts := startServer(t, config.Defaults{ClientMemory: 100 << 10})
+	ts := startServer(t, config.Defaults{"maxmemory-clients": "102400"})
 	c, exempt, other := ts.dial(), ts.named("exempt"), ts.named("other")
 	require.Equal(t, "+OK", exempt.do("CLIENT NO-EVICT ON"))
 	half := "*1\r\n$1000000\r\n" + strings.Repeat("x", 500_000)
@@ -275,7 +275,7 @@ func TestNoEvict(t *testing.T) {
 
 // Only client-output-buffer-limit limits the unread replies of an exempt client.
 func TestNoEvictLeavesRepliesUnread(t *testing.T) {
-	ts := startServer(t, config.Defaults{ClientMemory: 1})
+	ts := startServer(t, config.Defaults{"maxmemory-clients": "1"})
 	c, exempt := ts.dial(), ts.named("exempt")
 	require.Equal(t, "+OK", exempt.do("CLIENT NO-EVICT ON"))
 	require.Equal(t, ":1000001", exempt.do("SETRANGE k 1000000 x"))
@@ -291,7 +291,7 @@ func TestNoEvictLeavesRepliesUnread(t *testing.T) {
 
 // Clients that have not authenticated have a limit of their own, which does not affect the others.
 func TestPreauthMemory(t *testing.T) {
-	ts := startServer(t, config.Defaults{Password: "secret", PreauthMemory: 64 << 10})
+	ts := startServer(t, config.Defaults{"requirepass": "secret", "preauth-memory": "65536"})
 	c, friend := ts.dial(), ts.dial()
 	require.Equal(t, "+OK", c.do("AUTH secret"))
 	require.Equal(t, "+OK", friend.do("AUTH secret"))
@@ -331,7 +331,7 @@ func TestWaitingCallsAreCounted(t *testing.T) {
 
 // CLIENT REPLY OFF drops replies of any size.
 func TestLargeRepliesWithReplyOff(t *testing.T) {
-	ts := startServer(t, config.Defaults{OutputLimits: "normal 200kb 0 0"})
+	ts := startServer(t, config.Defaults{"client-output-buffer-limit": "normal 200kb 0 0"})
 	c := ts.dial()
 	require.Equal(t, ":300001", c.do("SETRANGE k 300000 x"))
 	_, err := c.Write([]byte("CLIENT REPLY OFF\r\nGET k\r\nGET k\r\nCLIENT REPLY SKIP\r\nGET k\r\nCLIENT REPLY ON\r\n"))
@@ -346,7 +346,7 @@ func TestLargeRepliesWithReplyOff(t *testing.T) {
 // used_memory and the memory left to the keys are right as soon as a client has ended, no matter
 // when the overhead was measured.
 func TestMemoryAfterALargeClient(t *testing.T) {
-	ts := startServer(t, config.Defaults{MaxMemory: 100 << 20, MemoryPolicy: "noeviction"})
+	ts := startServer(t, config.Defaults{"maxmemory": "104857600", "maxmemory-policy": "noeviction"})
 	c, large := ts.dial(), ts.named("large")
 	ts.MemoryTaken(4 << 20)
 	before := c.number("used_memory")
@@ -370,7 +370,9 @@ func TestMemoryAfterALargeClient(t *testing.T) {
 func TestCountersReturnToZero(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
-	ts := startServer(t, config.Defaults{ClientMemory: 2 << 20, OutputLimits: "normal 1mb 300kb 1"})
+	ts := startServer(t, config.Defaults{
+		"maxmemory-clients": "2mb", "client-output-buffer-limit": "normal 1mb 300kb 1",
+	})
 	control := ts.dial()
 	require.Equal(t, "+OK", control.do("CLIENT NO-EVICT ON"))
 	require.Equal(t, ":100001", control.do("SETRANGE k 100000 x"))
@@ -421,7 +423,7 @@ func TestClientMemoryParameters(t *testing.T) {
 		number  = output + "Error in hard, soft or soft_seconds setting in buffer limit configuration."
 		share   = clients + "argument must be a memory or percent value"
 	)
-	c := startServer(t, config.Defaults{MaxMemory: 1000, ClientMemory: -20}).dial()
+	c := startServer(t, config.Defaults{"maxmemory": "1000", "maxmemory-clients": "20%"}).dial()
 	// the replies are those of Redis 7.0.15
 	for _, step := range []struct{ name, value, reply, now string }{
 		{"client-output-buffer-limit", "normal 0 0", words, "normal 67108864 16777216 60 slave 268435456 67108864 " +

@@ -104,7 +104,7 @@ func (f *fakeCluster) Ended() <-chan struct{} { return f.ended }
 
 func newFakeCluster(t *testing.T, with ...func(*Options)) (*fakeCluster, *testServer) {
 	f := &fakeCluster{awaited: make(chan struct{}), ended: make(chan struct{})}
-	ts := startServer(t, config.Defaults{Databases: 1}, func(o *Options) {
+	ts := startServer(t, config.Defaults{"databases": "1"}, func(o *Options) {
 		o.Cluster = f
 		for _, change := range with {
 			change(o)

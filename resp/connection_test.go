@@ -75,7 +75,7 @@ func TestHello(t *testing.T) {
 }
 
 func TestPassword(t *testing.T) {
-	ts := startServer(t, config.Defaults{Password: "sesame"})
+	ts := startServer(t, config.Defaults{"requirepass": "sesame"})
 	ts.dial().check([]answer{
 		{"GET k", "-NOAUTH Authentication required."},
 		{"PING", "-NOAUTH Authentication required."},
@@ -108,7 +108,7 @@ func TestPassword(t *testing.T) {
 }
 
 func TestPasswordRemoved(t *testing.T) {
-	ts := startServer(t, config.Defaults{Password: "sesame"})
+	ts := startServer(t, config.Defaults{"requirepass": "sesame"})
 	out, in := ts.dial(), ts.dial()
 	out.check([]answer{{"PING", "-NOAUTH Authentication required."}})
 	in.check([]answer{{"AUTH sesame", "+OK"}, {"CONFIG GET requirepass", "*2 $11 requirepass $8 (hidden)"}})
@@ -180,12 +180,12 @@ func TestProtectedMode(t *testing.T) {
 		defaults config.Defaults
 		want     string
 	}{
-		{"192.0.2.1", config.Defaults{ProtectedMode: true}, "-DENIED Redis is running in protected mode because"},
-		{"192.0.2.1", config.Defaults{ProtectedMode: false}, "+PONG"},
-		{"192.0.2.1", config.Defaults{ProtectedMode: true, Password: "x"}, "-NOAUTH"},
-		{"127.9.9.9", config.Defaults{ProtectedMode: true}, "+PONG"},
-		{"::1", config.Defaults{ProtectedMode: true}, "+PONG"},
-		{"2001:db8::1", config.Defaults{ProtectedMode: true}, "-DENIED"},
+		{"192.0.2.1", config.Defaults{"protected-mode": "yes"}, "-DENIED Redis is running in protected mode because"},
+		{"192.0.2.1", config.Defaults{"protected-mode": "no"}, "+PONG"},
+		{"192.0.2.1", config.Defaults{"protected-mode": "yes", "requirepass": "x"}, "-NOAUTH"},
+		{"127.9.9.9", config.Defaults{"protected-mode": "yes"}, "+PONG"},
+		{"::1", config.Defaults{"protected-mode": "yes"}, "+PONG"},
+		{"2001:db8::1", config.Defaults{"protected-mode": "yes"}, "-DENIED"},
 	} {
 		ts := startServer(t, test.defaults)
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -204,7 +204,7 @@ func TestProtectedMode(t *testing.T) {
 }
 
 func TestMaxClients(t *testing.T) {
-	ts := startServer(t, config.Defaults{MaxClients: 2})
+	ts := startServer(t, config.Defaults{"maxclients": "2"})
 	first, second := ts.dial(), ts.dial()
 	require.Equal(t, "+PONG", first.do("PING"))
 	require.Equal(t, "+PONG", second.do("PING"))
@@ -216,7 +216,9 @@ func TestMaxClients(t *testing.T) {
 }
 
 func TestMaxClientsIsLimitedByOpenFiles(t *testing.T) {
-	c := startServer(t, config.Defaults{MaxClients: 5, MaxPossibleClients: 10}).dial()
+	c := startServer(t, config.Defaults{"maxclients": "5"}, func(o *Options) {
+		o.Settings.Start.MaxPossibleClients = 10
+	}).dial()
 	require.Equal(t, "+OK", c.do("CONFIG SET maxclients 10"))
 	require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - "+
 		"The operating system is not able to handle the specified number of clients, try with 10", c.do("CONFIG SET "+

@@ -14,7 +14,7 @@ import (
 
 // The events of keys that a call evicts before it runs are not named after the call before it.
 func TestEventsOfEvictions(t *testing.T) {
-	ts := startServer(t, config.Defaults{MaxMemory: 40 << 20, MemoryPolicy: "allkeys-lru"})
+	ts := startServer(t, config.Defaults{"maxmemory": "41943040", "maxmemory-policy": "allkeys-lru"})
 	c, subscriber := ts.dial(), ts.dial()
 	require.Equal(t, "+OK", c.send("CONFIG", "SET", "notify-keyspace-events", "Ee"))
 	require.Contains(t, subscriber.do("SUBSCRIBE __keyevent@0__:evicted"), "subscribe")

@@ -38,11 +38,10 @@ func withLogins(t *testing.T, d config.Defaults, log io.Writer,
 
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		d.Databases, d.MaxClients = 16, 100
 		server := NewServer(Options{
 			Engine: engine.New(engine.Options{Databases: 16}),
 			Clock:  commandtest.ClockBy(func() int64 { return testStart + time.Since(start).Milliseconds() }),
-			Log:    slog.New(slog.NewTextHandler(log, nil)), Settings: config.NewSettings(d), Version: "test",
+			Log:    slog.New(slog.NewTextHandler(log, nil)), Settings: commandtest.Settings(d), Version: "test",
 		})
 		p := commandtest.NewPipes()
 		go server.Serve(p)
@@ -70,7 +69,7 @@ func connectFrom(p *commandtest.Pipes, address string) *bufio.ReadWriter {
 // Failed logins of an address are limited, on all of its connections and by AUTH and HELLO alike.
 // Above the limit no password is checked. Other addresses are not affected.
 func TestFailedLoginsAreLimitedByAddress(t *testing.T) {
-	d := config.Defaults{Password: "sesame", PreauthTimeout: time.Minute}
+	d := config.Defaults{"requirepass": "sesame", "preauth-timeout": "60"}
 	withLogins(t, d, io.Discard, func(t *testing.T, s *Server, p *commandtest.Pipes) {
 		s.Settings.Logins.PerAddress.Store(6)
 		const wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
@@ -108,7 +107,7 @@ func TestFailedLoginsAreLimitedByAddress(t *testing.T) {
 }
 
 func TestLoginLimitsAreSettings(t *testing.T) {
-	ts := startServer(t, config.Defaults{MaxClients: 10, Password: "sesame"})
+	ts := startServer(t, config.Defaults{"maxclients": "10", "requirepass": "sesame"})
 	c := ts.dial()
 	for range 40 {
 		c.do("AUTH x")
@@ -129,7 +128,7 @@ func TestLoginLimitsAreSettings(t *testing.T) {
 
 func TestFailedLoginsAreLoggedOnceASecond(t *testing.T) {
 	var log commandtest.LogBuffer
-	withLogins(t, config.Defaults{Password: "sesame"}, &log, func(t *testing.T, s *Server, p *commandtest.Pipes) {
+	withLogins(t, config.Defaults{"requirepass": "sesame"}, &log, func(t *testing.T, s *Server, p *commandtest.Pipes) {
 		for range 20 {
 			c := connect(p)
 			go func() { fmt.Fprint(c, "AUTH guess\r\n"); c.Flush() }()
@@ -158,7 +157,7 @@ func TestClientsMustLogInInTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withLogins(
 				t,
-				config.Defaults{Password: "sesame", PreauthTimeout: 10 * time.Second},
+				config.Defaults{"requirepass": "sesame", "preauth-timeout": "10"},
 				io.Discard,
 				func(t *testing.T, s *Server, p *commandtest.Pipes) {
 					client, server := net.Pipe()
@@ -180,7 +179,7 @@ func TestClientsMustLogInInTime(t *testing.T) {
 func TestClientsThatLogInInTimeStayConnected(t *testing.T) {
 	withLogins(
 		t,
-		config.Defaults{Password: "sesame", PreauthTimeout: 10 * time.Second},
+		config.Defaults{"requirepass": "sesame", "preauth-timeout": "10"},
 		io.Discard,
 		func(t *testing.T, s *Server, p *commandtest.Pipes) {
 			c := connect(p)
@@ -210,7 +209,7 @@ func TestClientsThatLogInInTimeStayConnected(t *testing.T) {
 	)
 	withLogins(
 		t,
-		config.Defaults{PreauthTimeout: 10 * time.Second},
+		config.Defaults{"preauth-timeout": "10"},
 		io.Discard,
 		func(t *testing.T, s *Server, p *commandtest.Pipes) {
 			c := connect(p)
@@ -246,7 +245,7 @@ func TestLoginTimeChangesForConnectedClients(t *testing.T) {
 }
 
 func TestReservedClients(t *testing.T) {
-	ts := startServer(t, config.Defaults{MaxClients: 4, Reserved: 1})
+	ts := startServer(t, config.Defaults{"maxclients": "4", "reserved-clients": "1"})
 	from := func(addr net.Addr) func() string {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
@@ -277,7 +276,7 @@ func TestReservedClients(t *testing.T) {
 	require.Equal(t, full, unix())
 
 	// Clients on loopback get all of maxclients.
-	ts = startServer(t, config.Defaults{MaxClients: 4, Reserved: 100})
+	ts = startServer(t, config.Defaults{"maxclients": "4", "reserved-clients": "100"})
 	var c *testClient
 	for range 4 {
 		c = ts.dial()
@@ -300,7 +299,7 @@ func TestReservedClients(t *testing.T) {
 
 // Clients of this machine that do not log in must not take the places of its operators.
 func TestClientsWithoutLoginMakePlaceForOperators(t *testing.T) {
-	ts := startServer(t, config.Defaults{MaxClients: 4, Reserved: 1, Password: "sesame"})
+	ts := startServer(t, config.Defaults{"maxclients": "4", "reserved-clients": "1", "requirepass": "sesame"})
 	var strangers []net.Conn
 	for i := range 4 {
 		conn, err := net.Dial("tcp", ts.addr)
@@ -334,7 +333,7 @@ func TestClientsWithoutLoginMakePlaceForOperators(t *testing.T) {
 // A client that has not logged in makes place before an older one that has, and only has not called
 // anything yet.
 func TestClientsWithoutLoginMakePlaceFirst(t *testing.T) {
-	s := startTLS(t, certs.None, config.Defaults{MaxClients: 2})
+	s := startTLS(t, certs.None, config.Defaults{"maxclients": "2"})
 	idle := s.dial() // no password is needed
 	require.Eventually(t, func() bool { return s.clients() == 1 }, 10*time.Second, time.Millisecond)
 	halfway := s.raw() // its handshake is not complete
@@ -346,7 +345,7 @@ func TestClientsWithoutLoginMakePlaceFirst(t *testing.T) {
 
 // A client that keeps calling without a login is closed, whatever it calls.
 func TestClientsThatAreRefusedOftenAreClosed(t *testing.T) {
-	ts := startServer(t, config.Defaults{Password: "sesame"})
+	ts := startServer(t, config.Defaults{"requirepass": "sesame"})
 	for i, call := range []string{"PING", "HELLO 3", "NOSUCH a b", "MULTI", "EXEC", "RESET", "GET", "RL.SLIDE k 1 1s"} {
 		conn, err := net.Dial("tcp", ts.addr)
 		require.NoError(t, err)
@@ -373,7 +372,7 @@ func TestClientsThatAreRefusedOftenAreClosed(t *testing.T) {
 
 // A call counts once among those that were refused, also if CLIENT PAUSE held it back.
 func TestPausedCallsAreRefusedOnce(t *testing.T) {
-	ts := startServer(t, config.Defaults{Password: "sesame"})
+	ts := startServer(t, config.Defaults{"requirepass": "sesame"})
 	operator, c := ts.dial(), ts.dial()
 	require.Equal(t, "+OK", operator.do("AUTH sesame"))
 	for range maxRefused - 2 {

@@ -65,7 +65,7 @@ func TestOutOfMemory(t *testing.T) {
 // not the next collection still counts their connections.
 func TestMemoryAfterManyClients(t *testing.T) {
 	const base, budget = 5 << 20, 20 << 20
-	ts := startServer(t, config.Defaults{MaxMemory: budget, MemoryPolicy: "noeviction"})
+	ts := startServer(t, config.Defaults{"maxmemory": fmt.Sprint(budget), "maxmemory-policy": "noeviction"})
 	c := ts.dial()
 	require.Equal(t, "+PONG", c.do("PING"), "the server has accepted the connection")
 	ts.MemoryTaken(base)
@@ -99,7 +99,7 @@ func TestEviction(t *testing.T) {
 	for _, policy := range []string{"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu",
 		"volatile-random", "volatile-ttl", "ratelimit"} {
 		t.Run(policy, func(t *testing.T) {
-			ts := startServer(t, config.Defaults{MaxMemory: 300_000, MemoryPolicy: policy})
+			ts := startServer(t, config.Defaults{"maxmemory": "300000", "maxmemory-policy": policy})
 			c := ts.dial()
 			value := strings.Repeat("x", 100)
 			lasting := func(i int) bool { return !strings.HasPrefix(policy, "allkeys") && i%10 == 0 }

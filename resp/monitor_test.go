@@ -88,7 +88,7 @@ func TestMonitorCannotAccessKeys(t *testing.T) {
 
 // A monitor that does not read is closed, and delays no other client.
 func TestMonitorThatDoesNotRead(t *testing.T) {
-	ts := startServer(t, config.Defaults{OutputLimits: "normal 1mb 0 0"})
+	ts := startServer(t, config.Defaults{"client-output-buffer-limit": "normal 1mb 0 0"})
 	m, c := ts.dial(), ts.dial()
 	m.do("MONITOR")
 	value := strings.Repeat("v", 50_000)
@@ -105,7 +105,7 @@ func TestMonitorThatDoesNotRead(t *testing.T) {
 
 // A monitor sends nothing, and still is not closed as idle.
 func TestMonitorsAreNotIdle(t *testing.T) {
-	ts := startServer(t, config.Defaults{Timeout: time.Hour})
+	ts := startServer(t, config.Defaults{"timeout": "3600"})
 	m := ts.dial()
 	m.do("MONITOR")
 	ts.mu.Lock()

@@ -11,7 +11,6 @@ import (
 
 	"rlserver/engine"
 	"rlserver/resp/command/commandtest"
-	"rlserver/resp/config"
 	"rlserver/resp/wire"
 )
 
@@ -24,7 +23,7 @@ func (discardConn) RemoteAddr() net.Addr        { return &net.TCPAddr{} }
 
 // newBenchSession returns a session without a connection, of a server of its own.
 func newBenchSession(now func() int64) *session {
-	settings := config.NewSettings(config.Defaults{Databases: 16, MaxClients: 10})
+	settings := commandtest.Settings(nil)
 	s := NewServer(Options{
 		Engine: engine.New(engine.Options{}), Store: new(commandtest.Store), Clock: commandtest.ClockBy(now),
 		Settings: settings,

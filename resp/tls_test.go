@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -34,11 +35,14 @@ func startTLS(t *testing.T, auth certs.ClientAuth, d config.Defaults, with ...fu
 	t.Helper()
 	s := &tlsServer{dir: t.TempDir()}
 	require.NoError(t, certs.Generate(s.dir, nil, time.Now()))
-	d.Ports.TLSPort = 1 // only shown: the test listens on a free port
-	d.TLS = config.TLSFiles{
-		Cert: s.dir + "/server.crt", Key: s.dir + "/server.key", CA: s.dir + "/ca.crt", AuthClients: string(auth),
+	files := config.Defaults{
+		"tls-port":      "1", // only shown: the test listens on a free port
+		"tls-cert-file": s.dir + "/server.crt", "tls-key-file": s.dir + "/server.key",
+		"tls-ca-cert-file": s.dir + "/ca.crt", "tls-auth-clients": string(auth),
 	}
-	store, err := certs.Open(d.TLS.Files(), time.Now, slog.New(slog.DiscardHandler))
+	maps.Copy(files, d)
+	d = files
+	store, err := certs.Open(config.NewSettings(d).TLS().Files(), time.Now, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	s.testServer = startServer(t, d, append(with, func(o *Options) { o.Certificates = store })...)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -163,7 +167,7 @@ func TestTLSPipelineIsReadWhileRepliesAreUnread(t *testing.T) {
 
 // A client that sends and never reads is closed at its limit, and delays no other client.
 func TestTLSClientThatDoesNotRead(t *testing.T) {
-	s := startTLS(t, certs.None, config.Defaults{OutputLimits: "normal 2mb 1mb 1"})
+	s := startTLS(t, certs.None, config.Defaults{"client-output-buffer-limit": "normal 2mb 1mb 1"})
 	c, other := s.dialTLS(), s.dialTLS()
 	require.Equal(t, "+OK", c.send("SET", "k", strings.Repeat("v", 1<<20)))
 	closed := make(chan bool)
@@ -191,7 +195,7 @@ func TestTLSClientThatDoesNotRead(t *testing.T) {
 // Stalled handshakes delay no other client. They count as clients that have not logged in, and
 // shutdown does not wait for them.
 func TestTLSStalledHandshakes(t *testing.T) {
-	s := startTLS(t, certs.Required, config.Defaults{MaxClients: 20})
+	s := startTLS(t, certs.Required, config.Defaults{"maxclients": "20"})
 	var stalled []*testClient
 	for i := range 9 {
 		c := s.raw()
@@ -226,7 +230,7 @@ func TestTLSStalledHandshakes(t *testing.T) {
 
 // The memory of a handshake counts towards preauth-memory.
 func TestTLSHandshakeMemory(t *testing.T) {
-	s := startTLS(t, certs.None, config.Defaults{PreauthMemory: 256 << 10})
+	s := startTLS(t, certs.None, config.Defaults{"preauth-memory": "262144"})
 	c := s.dialTLS()
 	require.Equal(t, "+PONG", c.do("PING"))
 	require.Zero(t, s.memory.Bytes.Load(), "a normal handshake holds no memory that is counted")
@@ -354,9 +358,9 @@ func TestTLSOnTheWrongPort(t *testing.T) {
 }
 
 func TestTLSProtectedMode(t *testing.T) {
-	s := startTLS(t, certs.None, config.Defaults{ProtectedMode: true})
+	s := startTLS(t, certs.None, config.Defaults{"protected-mode": "yes"})
 	require.Equal(t, "+PONG", s.dialTLS().do("PING"))
-	remote := startTLS(t, certs.None, config.Defaults{ProtectedMode: true})
+	remote := startTLS(t, certs.None, config.Defaults{"protected-mode": "yes"})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	go remote.ServeTLS(remoteTCPListener{ln}, remote.certificates.Config())
@@ -391,7 +395,7 @@ func (remoteTCPConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(19
 
 // A password is required after the handshake, and the limits before login apply with TLS as well.
 func TestTLSPassword(t *testing.T) {
-	s := startTLS(t, certs.None, config.Defaults{Password: "sesame"})
+	s := startTLS(t, certs.None, config.Defaults{"requirepass": "sesame"})
 	c := s.dialTLS()
 	c.check([]answer{
 		{"PING", "-NOAUTH Authentication required."}, {"AUTH sesame", "+OK"}, {"PING", "+PONG"},
@@ -404,7 +408,7 @@ func TestTLSPassword(t *testing.T) {
 
 // Lines pushed to a client are encrypted too, in the order of its replies.
 func TestTLSMonitor(t *testing.T) {
-	s := startTLS(t, certs.None, config.Defaults{OutputLimits: "normal 1mb 0 0"})
+	s := startTLS(t, certs.None, config.Defaults{"client-output-buffer-limit": "normal 1mb 0 0"})
 	m, c := s.dialTLS(), s.dialTLS()
 	require.Equal(t, "+OK", m.do("MONITOR"))
 	var pushing sync.WaitGroup

@@ -108,7 +108,7 @@ func TestTransactionsDoNotDeadlock(t *testing.T) {
 }
 
 func TestCommandsNotAllowedInATransaction(t *testing.T) {
-	ts := startServer(t, config.Defaults{DebugCommand: "yes"})
+	ts := startServer(t, config.Defaults{"enable-debug-command": "yes"})
 	c := ts.dial()
 	for _, line := range []string{"RL.POLICY DEL p", "RL.TOP", "SHUTDOWN"} {
 		c.do("MULTI")
@@ -146,7 +146,7 @@ func TestQueuedCommandsAreKept(t *testing.T) {
 // Commands on the whole keyspace, or on statistics, see the effects of earlier calls of their
 // transaction.
 func TestInfoWithinTransactions(t *testing.T) {
-	ts := startServer(t, config.Defaults{DebugCommand: "yes"})
+	ts := startServer(t, config.Defaults{"enable-debug-command": "yes"})
 	c := ts.dial()
 	c.check(
 		[]answer{

@@ -17,7 +17,7 @@ type ConnectionLimits struct {
 // NewConnectionLimits returns the default limits.
 func NewConnectionLimits() *ConnectionLimits {
 	l := new(ConnectionLimits)
-	l.MaxBulk.Store(defaultMaxBulk)
+	l.MaxBulk.Store(512 << 20)
 	l.MaxQuery.Store(DefaultMaxQuery)
 	l.Clients.Store(math.MaxInt64)
 	l.Output.Store(defaultOutputLimits())
@@ -26,12 +26,8 @@ func NewConnectionLimits() *ConnectionLimits {
 
 // Limits on the input of a client.
 const (
-	defaultMaxBulk  = 512 << 20 // bytes in one bulk string
-	DefaultMaxQuery = 1 << 30   // bytes in one command
-	MinQuery        = 1 << 20   // minimum of client-query-buffer-limit
+	DefaultMaxQuery = 1 << 30 // bytes in one command
+	MinQuery        = 1 << 20 // minimum of client-query-buffer-limit
 )
 
-const (
-	defaultMaxKey = 64 << 10 // bytes of a limiter's key
-	largestMaxKey = 512 << 20
-)
+const largestMaxKey = 512 << 20 // bytes of a limiter's key

@@ -8,14 +8,7 @@ import (
 )
 
 const (
-	defaultSlowerThan = 10_000 // µs
-	defaultSlowlogLen = 128
-	maxPercentiles    = 100
-)
-
-var defaultPercentiles = []float64{50, 99, 99.9}
-
-const (
+	maxPercentiles     = 100
 	errPercentiles     = valueError("Invalid latency-tracking-info-percentiles parameters")
 	errPercentileRange = valueError("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]")
 )

@@ -11,7 +11,7 @@
 //	Parameter         one setting: name, default, help, and how to read and set its value
 //	GivenValues       the values given at the start, and where; a later source takes precedence
 //	Settings          the current values
-//	Defaults          the part of Settings that is fixed at the start; tests set more of it
+//	Start             the part of Settings that is fixed at the start
 //	ConnectionLimits  the part of Settings that connections read, shared by all of them
 //	conffile          the syntax of the configuration file
 //

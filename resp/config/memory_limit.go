@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	defaultPreauthMemory = 4 << 20
 	// MinShare is the minimum of a percentage in bytes: after a tiny maxmemory, a client must still
 	// be able to raise it.
 	MinShare       = 1 << 20

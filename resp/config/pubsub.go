@@ -9,18 +9,3 @@ type PubSubLimits struct {
 	Patterns  atomic.Int64 // different patterns: each message is compared with all of them
 	NodeQueue atomic.Int64 // bytes of messages that wait for one other node of a cluster
 }
-
-func (l *PubSubLimits) init() {
-	l.PerClient.Store(defaultSubscriptions)
-	l.All.Store(defaultAllSubscriptions)
-	l.Patterns.Store(defaultPatterns)
-	l.NodeQueue.Store(defaultNodeQueue)
-}
-
-// The defaults of PubSubLimits.
-const (
-	defaultSubscriptions    = 100_000
-	defaultAllSubscriptions = 1_000_000
-	defaultPatterns         = 10_000
-	defaultNodeQueue        = 16 << 20
-)

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"log/slog"
 	"net"
 	"slices"
@@ -9,65 +8,38 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rlserver/engine"
 	"rlserver/engine/eviction"
 	"rlserver/engine/object"
 	"rlserver/internal/acl"
-	"rlserver/internal/certs"
 	"rlserver/internal/listen"
 	"rlserver/internal/logins"
 	"rlserver/internal/storage"
 )
 
-// Defaults are the settings that a server starts with.
-type Defaults struct {
-	Ports          listen.Ports
-	TLS            TLSFiles
+// Defaults are values that take the place of those of the table, by the names of the parameters.
+type Defaults map[string]string
+
+// Start are the settings that are fixed at the start.
+type Start struct {
 	UnixSocket     string
 	UnixSocketPerm string // octal; empty: the umask decides
 	Databases      int
-	Password       string // of the default user; empty: none is required
-	ProtectedMode  bool
-	MaxClients     int
 	// the maximum that the system supports, and that CONFIG SET maxclients accepts; 0: no limit
 	MaxPossibleClients int
-	// number of MaxClients that are reserved for local clients, and as many beyond MaxClients for
-	// the Unix socket
-	Reserved int
-	// time to authenticate, in whole seconds; 0: no limit
-	PreauthTimeout time.Duration
-	Timeout        time.Duration // idle time of a client, in whole seconds; 0: no limit
-	Keepalive      time.Duration // between TCP keepalives, in whole seconds; 0: none
-	MaxMemory      int64         // bytes of the process; 0: no limit
-	ClientMemory   MemoryShare   // of all clients; 0: no limit
-	PreauthMemory  int64         // bytes of all clients that have not authenticated; 0: 4 MB
-	// changes to client-output-buffer-limit, such as "normal 64mb 16mb 60"
-	OutputLimits string
-	MemoryPolicy string   // one of eviction.Policies; empty: the first
-	LogLevel     string   // debug, verbose, notice or warning; empty: notice
-	MaxKey       int64    // length of a limiter's key in bytes; 0: 64 KB
-	DebugCommand string   // whether DEBUG is allowed: no, local or yes; empty: no
-	LogFormat    string   // text or json; empty: text
-	PasswordFile string   // its first line is the password; empty: none
-	ACLFile      string   // empty: none
-	UserLines    []string // users that are not in the ACL file: the name and rules of each
-	Policies     string   // file of named limits; empty: none
-	HTTP         HTTPDefaults
-
-	Cluster ClusterDefaults
-
-	// For a server with a Store.
-	AppendOnly        bool       // whether the store logs every change
-	Dir               string     // directory of its files
-	AppendFsync       string     // always, everysec or no; empty: everysec
-	RewritePercentage int        // see storage.Settings.GrowthPercent
-	RewriteMinSize    int64      // likewise
-	Save              SavePoints // likewise
-	OnDiskFailure     string     // likewise; empty: refuse
+	DebugCommand       string   // whether DEBUG is allowed: no, local or yes; empty: no
+	LogFormat          string   // text or json; empty: text
+	PasswordFile       string   // its first line is the password; empty: none
+	ACLFile            string   // empty: none
+	UserLines          []string // users that are not in the ACL file: the name and rules of each
+	Policies           string   // file of named limits; empty: none
+	HTTP               HTTP
+	Cluster            Cluster
+	AppendOnly         bool   // whether the store logs every change
+	Dir                string // directory of its files
 }
 
-// HTTPDefaults are the settings of the HTTP port.
-type HTTPDefaults struct {
+// HTTP are the settings of the HTTP port.
+type HTTP struct {
 	Port       int      // 0: none
 	Bind       []string // addresses
 	TLS        string   // whether to speak TLS if there is a certificate: yes or no; empty: yes
@@ -78,8 +50,8 @@ type HTTPDefaults struct {
 	Debug      string   // whether profiles are served: no or yes; empty: no
 }
 
-// ClusterDefaults are what a node of a cluster starts with.
-type ClusterDefaults struct {
+// Cluster is what a node of a cluster starts with.
+type Cluster struct {
 	Enabled      string // yes or no; empty: no
 	Node         string // name; empty: the host's
 	Port         int    // 0: the port for clients plus 10000
@@ -101,7 +73,7 @@ type ClusterDefaults struct {
 // Settings are a server's configuration: the values of the start, and the current values of those
 // that can change. Any goroutine may use them. CONFIG reads and writes them through Parameters.
 type Settings struct {
-	Start Defaults
+	Start Start
 	File  string // the configuration file, as an absolute path; empty: none
 
 	// ClusterGroups returns the number of groups of the cluster, 0 while it is not known. nil: no
@@ -166,51 +138,31 @@ type Settings struct {
 	Paused atomic.Bool // whether DEBUG SET-ACTIVE-EXPIRE 0 has stopped the sweeper
 }
 
-// NewSettings returns the settings of a server that starts with d, which must be valid.
-func NewSettings(d Defaults) *Settings {
-	s := &Settings{Start: d, Limits: NewConnectionLimits()}
-	d.TLS.AuthClients = cmp.Or(d.TLS.AuthClients, string(certs.Required))
-	s.tls.Store(&d.TLS)
-	s.ports.Store(&d.Ports)
-	s.password.Store(&d.Password)
+// NewSettings returns the settings of a server that starts with the values of the table, apart from
+// some others. It panics if one of these is invalid: GivenValues.Start returns errors instead.
+func NewSettings(others Defaults) *Settings {
+	given := make(GivenValues)
+	for name, value := range others {
+		if Lookup(name) == nil {
+			panic("no parameter " + name)
+		}
+		given[name] = Given{Value: value, As: name}
+	}
+	s, err := given.Start()
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// empty returns settings that have no values yet.
+func empty() *Settings {
+	s := &Settings{Stored: true, Limits: NewConnectionLimits()}
+	s.tls.Store(new(TLSFiles))
+	s.ports.Store(new(listen.Ports))
+	s.password.Store(new(string))
 	s.Access.Init()
 	s.Logins.Init()
-	s.timeout.Store(int64(d.Timeout / time.Second))
-	s.preauth.Store(int64(d.PreauthTimeout / time.Second))
-	s.ReservedClients.Store(int64(d.Reserved))
-	s.keepalive.Store(int64(d.Keepalive / time.Second))
-	s.MaxClients.Store(int64(d.MaxClients))
-	if d.ProtectedMode {
-		s.ProtectedMode.Store(1)
-	}
-	s.MaxKey.Store(cmp.Or(d.MaxKey, defaultMaxKey))
-	s.logLevel.Set(logLevels.value(d.LogLevel))
-	s.maxMemory.Store(d.MaxMemory)
-	s.clientsShare.Store(int64(d.ClientMemory))
-	s.PreauthMemory.Store(cmp.Or(d.PreauthMemory, defaultPreauthMemory))
-	if limits, err := defaultOutputLimits().with(d.OutputLimits); err == nil {
-		s.Limits.Output.Store(limits)
-	}
-	s.memoryPolicy.Store(position(eviction.Policies, d.MemoryPolicy))
-	s.MemorySamples.Store(engine.DefaultSamples)
-	s.PubSub.init()
-	s.ScriptTime.Store(defaultScriptTime)
-	s.ScriptMemory.Store(defaultScriptMemory)
-	s.ScriptCache.Store(defaultScriptCache)
-	s.SlowlogSlowerThan.Store(defaultSlowerThan)
-	s.SlowlogMaxLen.Store(defaultSlowlogLen)
-	s.LatencyTracking.Store(1)
-	s.latencyPercentiles.Store(&defaultPercentiles)
-	s.hashEntries.Store(object.DefaultPacking.HashEntries)
-	s.hashValue.Store(object.DefaultPacking.HashValue)
-	s.zsetEntries.Store(object.DefaultPacking.ZSetEntries)
-	s.setInts.Store(object.DefaultPacking.SetInts)
-	s.zsetValue.Store(object.DefaultPacking.ZSetValue)
-	s.appendFsync.Store(position(fsyncPolicies, d.AppendFsync))
-	s.rewritePercentage.Store(int64(d.RewritePercentage))
-	s.rewriteMinSize.Store(d.RewriteMinSize)
-	s.save.Store(&d.Save)
-	s.onDiskFailure.Store(position(failurePolicies, d.OnDiskFailure))
 	return s
 }
 

@@ -92,8 +92,7 @@ func (g GivenValues) directive(d conffile.Directive) error {
 // Start returns the settings of a server that starts with these values, and with the defaults of
 // the table for all other parameters. All errors are returned, joined.
 func (g GivenValues) Start() (*Settings, error) {
-	s := NewSettings(Defaults{})
-	s.Stored = true
+	s := empty()
 	var errs []error
 	for i := range Parameters {
 		p := &Parameters[i]

@@ -34,7 +34,7 @@ func (p program) HoldLines(int)                   {}
 // environment returns that of a server with an empty keyspace.
 func environment() *command.Env {
 	log := slog.New(slog.DiscardHandler)
-	settings := config.NewSettings(config.Defaults{Databases: 1, MaxClients: 1})
+	settings := config.NewSettings(config.Defaults{"databases": "1", "maxclients": "1"})
 	env := &command.Env{
 		Cluster: command.Alone{},
 		Engine:  engine.New(engine.Options{}), Time: clock.New(clock.System(), log), Log: log, Settings: settings,

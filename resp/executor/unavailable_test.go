@@ -67,7 +67,7 @@ func TestDiskFailure(t *testing.T) {
 
 func TestLoading(t *testing.T) {
 	store := &commandtest.Store{State: storage.Status{ToLoad: 1000, Loaded: 249}}
-	ts := resptest.Start(t, config.Defaults{Password: "secret"}, resptest.With(store))
+	ts := resptest.Start(t, config.Defaults{"requirepass": "secret"}, resptest.With(store))
 	ts.SetLoading(true)
 	const loading = "-LOADING Redis is loading the dataset in memory"
 	c := ts.Dial()

@@ -100,7 +100,7 @@ func InBubble(t *testing.T, test func(t *testing.T, b *Bubble), with ...func(*re
 		o := resp.Options{
 			Engine:  engine.New(engine.Options{Seed: [2]uint64{1, 2}, Journal: m}),
 			Journal: m, Clock: b.NewClock(), Log: slog.New(slog.DiscardHandler),
-			Settings: config.NewSettings(config.Defaults{Databases: 16, MaxClients: 1000}), Version: "test",
+			Settings: commandtest.Settings(nil), Version: "test",
 		}
 		for _, change := range with {
 			change(&o)

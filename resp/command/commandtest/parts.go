@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"maps"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -27,20 +28,27 @@ type Parts struct {
 	Settings *config.Settings
 }
 
-// NewParts returns the parts of a server with an empty keyspace, at Start. Without other defaults,
-// it has 16 databases and takes 1000 clients.
+// Settings returns the settings of a server in a test. By default none depends on the machine or on
+// the time that the test takes, and no client is refused.
+func Settings(others config.Defaults) *config.Settings {
+	d := config.Defaults{
+		"port": "0", "bind": "", "protected-mode": "no", "preauth-timeout": "0", "maxclients": "1000",
+		"reserved-clients": "0", "maxmemory-clients": "0", "enable-debug-command": "no", "appendonly": "no",
+		"auto-aof-rewrite-percentage": "0", "auto-aof-rewrite-min-size": "0",
+	}
+	maps.Copy(d, others)
+	return config.NewSettings(d)
+}
+
+// NewParts returns the parts of a server with an empty keyspace, at Start.
 func NewParts(t testing.TB, d config.Defaults) *Parts {
-	if d.Databases == 0 {
-		d.Databases = 16
-	}
-	if d.MaxClients == 0 {
-		d.MaxClients = 1000
-	}
-	now, mirror := FrozenTime(), NewMirror(t, d.Databases)
+	settings := Settings(d)
+	databases := settings.Start.Databases
+	now, mirror := FrozenTime(), NewMirror(t, databases)
 	return &Parts{
-		Engine:  engine.New(engine.Options{Databases: d.Databases, Seed: [2]uint64{1, 2}, Journal: mirror}),
+		Engine:  engine.New(engine.Options{Databases: databases, Seed: [2]uint64{1, 2}, Journal: mirror}),
 		Journal: mirror, Clock: ClockBy(now.Load), Now: now,
-		Log: slog.New(slog.DiscardHandler), Settings: config.NewSettings(d),
+		Log: slog.New(slog.DiscardHandler), Settings: settings,
 	}
 }
 

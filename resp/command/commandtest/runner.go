@@ -11,7 +11,6 @@ import (
 	"rlserver/internal/clock"
 	"rlserver/internal/stats"
 	"rlserver/resp/command"
-	"rlserver/resp/config"
 	"rlserver/resp/executor"
 	"rlserver/resp/pubsub"
 )
@@ -52,7 +51,7 @@ func New(t testing.TB) *Runner {
 		Env: &command.Env{
 			Cluster: command.Alone{},
 			Engine:  e, Home: e, Time: clock.New(source, log), Log: log, Stats: stats.New(command.Count),
-			Settings: config.NewSettings(config.Defaults{Databases: 16, MaxClients: 1000}), Waiting: waiting{r},
+			Settings: Settings(nil), Waiting: waiting{r},
 		},
 		Tx: e.NewTx(), Conn: conn{r}, Client: 1, Random: rand.New(rand.NewPCG(1, 2)),
 	}

@@ -60,7 +60,7 @@ func TestSlowCallsAreLogged(t *testing.T) {
 }
 
 func TestLatencyEvents(t *testing.T) {
-	ts := resptest.Start(t, config.Defaults{AppendOnly: true, AppendFsync: "always"}, ticking)
+	ts := resptest.Start(t, config.Defaults{"appendonly": "yes", "appendfsync": "always"}, ticking)
 	c := ts.Dial()
 	c.Do("DBSIZE")
 	assert.Equal(t, "*0", c.Do("LATENCY LATEST"))

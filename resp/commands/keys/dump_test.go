@@ -83,7 +83,7 @@ func TestRestoreRefusesUnknownTypes(t *testing.T) {
 // A payload decides how much RESTORE allocates. The amount is checked against maxmemory first,
 // within a transaction as well.
 func TestRestoreIsLimitedByMaxmemory(t *testing.T) {
-	client := resptest.Start(t, config.Defaults{MaxMemory: 8 << 20, MemoryPolicy: "noeviction"}).Dial()
+	client := resptest.Start(t, config.Defaults{"maxmemory": "8388608", "maxmemory-policy": "noeviction"}).Dial()
 	const oom = "OOM command not allowed when used memory > 'maxmemory'."
 	many := rdb.AppendHash(nil, 60_000)
 	for i := range 60_000 {

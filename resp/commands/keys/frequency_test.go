@@ -9,7 +9,7 @@ import (
 
 // OBJECT FREQ and OBJECT IDLETIME reply under the policies that keep these figures.
 func TestAccessFrequency(t *testing.T) {
-	c := resptest.Start(t, config.Defaults{MemoryPolicy: "allkeys-lfu"}).Dial()
+	c := resptest.Start(t, config.Defaults{"maxmemory-policy": "allkeys-lfu"}).Dial()
 	c.Check([]resptest.Answer{
 		{"SET k v", "+OK"},
 		{"OBJECT FREQ k", ":5"},

@@ -70,7 +70,7 @@ func TestLimiterWordsAreLimited(t *testing.T) {
 }
 
 func TestMaxKeyLengthCanBeSet(t *testing.T) {
-	ts := resptest.Start(t, config.Defaults{MaxKey: 100})
+	ts := resptest.Start(t, config.Defaults{"proto-max-key-len": "100"})
 	c := ts.Dial()
 	assert.Equal(t, "*2 $17 proto-max-key-len $3 100", c.Do("CONFIG GET proto-max-key-len"))
 	limiter := func(n int) string { return c.Send("RL.TOKEN", strings.Repeat("k", n), "5", "5", "1s") }

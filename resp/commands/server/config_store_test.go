@@ -15,8 +15,8 @@ func TestConfigOfAStore(t *testing.T) {
 	const failed = "-ERR CONFIG SET failed (possibly related to argument '"
 	store := new(resptest.Store)
 	c := resptest.Start(t, config.Defaults{
-		AppendOnly: true, Dir: "/var/lib/rlserver", RewritePercentage: 100, RewriteMinSize: 64 << 20,
-		Save: []storage.SavePoint{{Seconds: 3600, Changes: 1}, {Seconds: 300, Changes: 100}},
+		"appendonly": "yes", "dir": "/var/lib/rlserver", "auto-aof-rewrite-percentage": "100",
+		"auto-aof-rewrite-min-size": "64mb", "save": "3600 1 300 100",
 	}, resptest.With(store)).Dial()
 	c.Check([]resptest.Answer{
 		{"CONFIG GET append*", "*4 $10 appendonly $3 yes $11 appendfsync $8 everysec"},
@@ -93,7 +93,7 @@ func TestConfigOfAStore(t *testing.T) {
 func TestConfigWithoutAStore(t *testing.T) {
 	const failed = "-ERR CONFIG SET failed (possibly related to argument '"
 	c := resptest.Start(t,
-		config.Defaults{AppendOnly: true, Save: []storage.SavePoint{{Seconds: 3600, Changes: 1}}},
+		config.Defaults{"appendonly": "yes", "save": "3600 1"},
 	).Dial()
 	c.Check([]resptest.Answer{
 		{"CONFIG GET appendonly", "*2 $10 appendonly $2 no"},

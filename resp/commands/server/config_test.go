@@ -4,12 +4,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/internal/listen"
 	"rlserver/resp/config"
 	"rlserver/resp/resptest"
 )
@@ -122,9 +120,8 @@ func TestConfigOfMissingFeatures(t *testing.T) {
 
 func TestConfigSetAcceptsTheCurrentValue(t *testing.T) {
 	c := resptest.Start(t, config.Defaults{
-		LogLevel: "notice", Timeout: time.Hour,
-		// this machine does not have the addresses
-		Ports: listen.Ports{Port: 1, Bind: []string{"-192.0.2.1", "-192.0.2.2"}},
+		"loglevel": "notice", "timeout": "3600", "port": "1",
+		"bind": "-192.0.2.1 -192.0.2.2", // this machine does not have the addresses
 	}).Dial()
 	for i := range config.Parameters {
 		p := &config.Parameters[i]

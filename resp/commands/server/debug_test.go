@@ -19,7 +19,7 @@ import (
 
 // Transcripts test the digests of Redis' types; these are of types that Redis lacks.
 func TestDebugDigestOfLimiters(t *testing.T) {
-	ts := resptest.Start(t, config.Defaults{DebugCommand: "yes"})
+	ts := resptest.Start(t, config.Defaults{"enable-debug-command": "yes"})
 	c := ts.Dial()
 	c.Check([]resptest.Answer{
 		{"DEBUG DIGEST", "+0000000000000000000000000000000000000000"},
@@ -41,7 +41,7 @@ func TestDebugDigestOfLimiters(t *testing.T) {
 
 // A call that waits for a key still waits after the key has been reloaded.
 func TestDebugReloadKeepsWaiters(t *testing.T) {
-	ts := resptest.Start(t, config.Defaults{DebugCommand: "yes"})
+	ts := resptest.Start(t, config.Defaults{"enable-debug-command": "yes"})
 	c, waiting := ts.Dial(), ts.Dial()
 	c.Check([]resptest.Answer{{"RL.LEASE jobs 1 1h one", "*5 :1…"}})
 	_, err := waiting.Write([]byte("RL.LEASE jobs 1 1h two WAIT 1h\r\n"))
@@ -54,7 +54,7 @@ func TestDebugReloadKeepsWaiters(t *testing.T) {
 func TestDebugReloadSaves(t *testing.T) {
 	// a snapshot is running: DEBUG RELOAD starts its own after it
 	store := &resptest.Store{Errs: []error{storage.ErrBusy}}
-	ts := resptest.Start(t, config.Defaults{DebugCommand: "yes"}, resptest.With(store))
+	ts := resptest.Start(t, config.Defaults{"enable-debug-command": "yes"}, resptest.With(store))
 	c := ts.Dial()
 	c.Check([]resptest.Answer{
 		{"SET k v", "+OK"}, {"DEBUG RELOAD", "+OK"}, {"GET k", "$1 v"},
@@ -69,7 +69,7 @@ func TestDebugReloadSaves(t *testing.T) {
 
 // Lengths are those of Redis for encodings that do not compress. The call is no access of the key.
 func TestDebugObject(t *testing.T) {
-	ts := resptest.Start(t, config.Defaults{DebugCommand: "yes"})
+	ts := resptest.Start(t, config.Defaults{"enable-debug-command": "yes"})
 	c := ts.Dial()
 	const long = "qwertyuiopasdfghjklzxcvbnm1234567890QWERTYUIOPASDFGHJKLZXCVBNM-=[];,./_+"
 	for _, step := range []struct {
@@ -112,7 +112,7 @@ func TestEnableDebugCommand(t *testing.T) {
 
 func TestDebug(t *testing.T) {
 	for allowed, calls := range map[string][]resptest.Answer{
-		"": {
+		"no": {
 			{"DEBUG SLEEP 0", "-ERR DEBUG command not allowed. If the enable-debug-command option is set to " +
 				"\"local\", you can run it from a local connection, " +
 				"otherwise you need to set this option in the configuration file, and then restart the server."},
@@ -129,6 +129,6 @@ func TestDebug(t *testing.T) {
 			{"DEBUG HELP", "*21 +DEBUG …"},
 		},
 	} {
-		resptest.Start(t, config.Defaults{DebugCommand: allowed}).Dial().Check(calls)
+		resptest.Start(t, config.Defaults{"enable-debug-command": allowed}).Dial().Check(calls)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"rlserver/internal/listen"
 	"rlserver/internal/stats"
 	"rlserver/resp/command"
 	"rlserver/resp/command/commandtest"
@@ -18,7 +17,7 @@ import (
 )
 
 func TestInfo(t *testing.T) {
-	ts := resptest.Start(t, config.Defaults{Ports: listen.Ports{Port: 6379}})
+	ts := resptest.Start(t, config.Defaults{"port": "6379"})
 	c, other := ts.Dial(), ts.Dial()
 	c.Do("SET a 1")
 	c.Do("SET b 1 EX 1")

@@ -19,7 +19,7 @@ import (
 const oom = "-OOM command not allowed when used memory > 'maxmemory'."
 
 func TestMaxmemoryParameters(t *testing.T) {
-	c := resptest.Start(t, config.Defaults{MaxMemory: 1 << 30, MemoryPolicy: "allkeys-lru"}).Dial()
+	c := resptest.Start(t, config.Defaults{"maxmemory": "1073741824", "maxmemory-policy": "allkeys-lru"}).Dial()
 	c.Check([]resptest.Answer{
 		{"CONFIG GET maxmemory", "*2 $9 maxmemory $10 1073741824"},
 		{"CONFIG GET maxmemory-policy", "*2 $16 maxmemory-policy $11 allkeys-lru"},
@@ -50,7 +50,7 @@ func TestMaxmemoryParameters(t *testing.T) {
 
 // The overhead of the process reduces the memory that is left to the keys.
 func TestOverheadCountsTowardsMaxmemory(t *testing.T) {
-	ts := resptest.Start(t, config.Defaults{MaxMemory: 1 << 20, MemoryPolicy: "noeviction"})
+	ts := resptest.Start(t, config.Defaults{"maxmemory": "1048576", "maxmemory-policy": "noeviction"})
 	c := ts.Dial()
 	require.Equal(t, "+OK", c.Do("SET k v"))
 	weight := c.InfoNumber("used_memory_dataset")
@@ -121,7 +121,7 @@ func TestDecisionCountsOfAllSessionsAddUp(t *testing.T) {
 func TestWarningAboutSmallMaxMemory(t *testing.T) {
 	var text commandtest.LogBuffer
 	ts := resptest.Start(t,
-		config.Defaults{MaxMemory: 3 << 20},
+		config.Defaults{"maxmemory": "3145728"},
 		func(o *resp.Options) { o.Log = slog.New(slog.NewTextHandler(&text, nil)) },
 	)
 	assert.Contains(t, text.String(), "maxmemory is too small")

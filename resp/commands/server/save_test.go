@@ -180,7 +180,7 @@ func TestSavesBesideRewrites(t *testing.T) {
 
 func TestInfoPersistence(t *testing.T) {
 	store := &resptest.Store{State: storage.Status{DelayedSyncs: -1}}
-	ts := resptest.Start(t, config.Defaults{AppendOnly: true}, resptest.With(store))
+	ts := resptest.Start(t, config.Defaults{"appendonly": "yes"}, resptest.With(store))
 	c := ts.Dial()
 	body := func() string {
 		_, text, _ := strings.Cut(c.Do("INFO persistence"), " ")

@@ -35,7 +35,7 @@ func TestBitsOfALongStringKeepReplyOrder(t *testing.T) {
 
 // A short command must not make the server exceed maxmemory.
 func TestGrowingAStringIsLimitedByMaxmemory(t *testing.T) {
-	client := resptest.Start(t, config.Defaults{MaxMemory: 64 << 20, MemoryPolicy: "allkeys-random"}).Dial()
+	client := resptest.Start(t, config.Defaults{"maxmemory": "67108864", "maxmemory-policy": "allkeys-random"}).Dial()
 	ask := func(line string) any {
 		fmt.Fprint(client, line+"\r\n")
 		return client.ReadValue()

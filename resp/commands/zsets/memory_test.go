@@ -18,7 +18,7 @@ const oom = "-OOM command not allowed when used memory > 'maxmemory'."
 // A short call with a large result is refused if it does not fit in memory, also in a transaction,
 // and changes nothing.
 func TestLargeResultsNeedMemory(t *testing.T) {
-	c := resptest.Start(t, config.Defaults{MemoryPolicy: "noeviction"}).Dial()
+	c := resptest.Start(t, config.Defaults{"maxmemory-policy": "noeviction"}).Dial()
 	words := []string{"ZADD", "z"}
 	for i := range 20_000 {
 		words = append(words, strconv.Itoa(i), fmt.Sprint("member:", i))
@@ -49,7 +49,7 @@ func TestLargeResultsNeedMemory(t *testing.T) {
 
 // Keys are evicted for a result that a call stores, as they are for data that a client sends.
 func TestLargeResultsEvict(t *testing.T) {
-	c := resptest.Start(t, config.Defaults{MemoryPolicy: "volatile-ttl"}).Dial()
+	c := resptest.Start(t, config.Defaults{"maxmemory-policy": "volatile-ttl"}).Dial()
 	words := []string{"ZADD", "z"}
 	for i := range 20_000 {
 		words = append(words, strconv.Itoa(i), fmt.Sprint("member:", i))
