@@ -66,7 +66,7 @@ func (tx *Tx) Release(k Key, id []byte) (bool, error) {
 	if o = tx.apply(o, &effect.Effect{Kind: effect.Remove, Key: k, Field: id}); o == nil {
 		return true, nil
 	}
-	_, last := z.Set.At(z.Set.Len() - 1)
+	last := z.Set.ScoreAt(z.Set.Len() - 1)
 	if at := limit.Lapse(last); at != z.ExpireAt {
 		tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: at})
 	}

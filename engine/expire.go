@@ -240,7 +240,7 @@ func (m *mover) members(k Key, o *object.ZSet) {
 	var moved []member
 	last := 0.0
 	if n := o.Set.Len(); n > 0 {
-		_, last = o.Set.At(n - 1)
+		last = o.Set.ScoreAt(n - 1)
 	}
 	leases := limit.Lapse(last) == o.ExpireAt // the deadline of a log of hits is after the last hit
 	for name, score := range o.Set.Ascend(o.Set.FirstAfter(float64(m.present)), o.Set.Len()) {

@@ -194,7 +194,7 @@ func (tx *Tx) leased(o object.Object) bool {
 	if !tx.check.running || !ok {
 		return false
 	}
-	_, last := z.Set.At(z.Set.Len() - 1)
+	last := z.Set.ScoreAt(z.Set.Len() - 1)
 	return last > float64(tx.now)
 }
 

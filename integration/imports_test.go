@@ -388,8 +388,9 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/internal/rdb":    {},
 	"rlserver/internal/bitmap": {},
 	"rlserver/internal/stats":  {},
+	"rlserver/zset/hitlog":     {},
 	"rlserver/zset": {
-		ours:   []string{"rlserver/internal/dict"},
+		ours:   []string{"rlserver/internal/dict", "rlserver/zset/hitlog"},
 		others: []string{"github.com/google/btree"},
 	},
 	"rlserver/internal/dict":       {others: []string{"github.com/dchest/siphash"}},

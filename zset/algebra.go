@@ -181,7 +181,7 @@ func lookUp(n int, sets []*Set) bool {
 	const cost = 8 // of one lookup, in steps of a walk
 	walk := 0
 	for _, s := range sets {
-		if s.unindexed {
+		if s.rest != nil && s.rest.unindexed {
 			return false
 		}
 		walk += s.Len()

@@ -30,16 +30,37 @@ func (e element) compare(other element) int {
 // chapters, which is several times as fast as adding single elements, and needs no memory besides
 // the set.
 func build(h *dict.Hasher, elements []element) *Set {
+	s := New(h)
+	elements = s.addHits(elements)
 	if !slices.IsSortedFunc(elements, element.compare) {
 		slices.SortFunc(elements, element.compare)
 	}
-	s := New(h)
-	s.extend(elements)
+	if len(elements) > 0 {
+		s.others().extend(elements)
+	}
 	return s
 }
 
+// addHits adds the hits among elements, and returns the others, in the same array.
+func (s *Set) addHits(elements []element) (others []element) {
+	var hits []hit
+	others = elements[:0]
+	for _, e := range elements {
+		if h, ok := hitOf(e.member); ok && h.scored(e.score) {
+			hits = append(hits, h)
+		} else {
+			others = append(others, e)
+		}
+	}
+	slices.SortFunc(hits, func(a, b hit) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq)) })
+	for _, h := range hits {
+		s.hits().Add(h.at, h.seq, h.seq+1)
+	}
+	return others
+}
+
 // extend adds sorted elements that are all greater than those of the set.
-func (s *Set) extend(elements []element) {
+func (s *rest) extend(elements []element) {
 	for _, e := range elements {
 		if !selfScored(e.member, e.score) {
 			s.addToIndex(e.member, e.score)
@@ -174,7 +195,7 @@ func Collect(h *dict.Hasher, all iter.Seq2[[]byte, float64], n int) *Set {
 // Pack appends the elements of a set in order: for each the length of the member as an unsigned
 // varint, the member, and the bits of the score, little-endian.
 func (s *Set) Pack(dst []byte) []byte {
-	dst = slices.Grow(dst, s.seq.text+s.Len()*packedSize)
+	dst = slices.Grow(dst, s.text()+s.Len()*packedSize)
 	for member, score := range s.Ascend(0, s.Len()) {
 		dst = binary.AppendUvarint(dst, uint64(len(member)))
 		dst = append(dst, member...)
@@ -214,32 +235,3 @@ func Unpack(h *dict.Hasher, packed []byte) (*Set, error) {
 }
 
 var errPacked = errors.New("this is not a sorted set")
-
-// Extend adds sorted members, each of which must name the score, and fills whole runs. It returns
-// false and does nothing if the first member does not name the score or is not greater than all
-// elements of the set, or if the set has an index.
-func (s *Set) Extend(score float64, members iter.Seq[[]byte]) (done bool) {
-	var starts [maxMembers]uint16
-	var text []byte
-	n := 0
-	flush := func() {
-		if n > 0 {
-			s.seq.append(run{low: score, high: score, starts: slices.Clone(starts[:n]), bytes: slices.Clone(text)})
-			text, n = text[:0], 0
-		}
-	}
-	for member := range members {
-		if !done && (s.index != nil || s.unindexed || !selfScored(member, score) || !s.seq.beyond(member, score)) {
-			return false
-		}
-		done = true
-		if n == maxMembers || len(text)+len(member) > maxBytes {
-			flush()
-		}
-		starts[n] = uint16(len(text))
-		text = append(text, member...)
-		n++
-	}
-	flush()
-	return done
-}

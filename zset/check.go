@@ -8,15 +8,45 @@ import (
 
 // Check returns the first invariant of the set that does not hold, or nil.
 func (s *Set) Check() error {
+	if s.log != nil {
+		if err := s.log.Check(); err != nil {
+			return fmt.Errorf("log: %w", err)
+		}
+	}
+	if s.rest == nil {
+		return nil
+	}
+	if s.rest.len() == 0 {
+		return fmt.Errorf("no elements beside the log")
+	}
+	err := s.rest.check()
+	if err != nil {
+		return err
+	}
+	s.rest.ascend(0, func(member []byte, score float64) bool {
+		h, ok := hitOf(member)
+		switch {
+		case ok && s.has(h):
+			err = fmt.Errorf("%q is in the log too", member)
+		case ok && h.scored(score) && !s.rest.unindexed && !s.rest.isIndexed(member, score):
+			err = fmt.Errorf("%q is not in the log, and not in the index", member)
+		}
+		return err == nil
+	})
+	return err
+}
+
+func (s *rest) check() error {
 	if err := s.seq.check(); err != nil {
 		return err
 	}
 	text := 0
-	for member := range s.Ascend(0, s.Len()) {
+	s.ascend(0, func(member []byte, _ float64) bool {
 		text += len(member)
-	}
-	if counted, indexed := s.Size(); counted != text || s.index != nil && !indexed {
-		return fmt.Errorf("size %d, indexed %t, of members with %d bytes", counted, indexed, text)
+		return true
+	})
+	if s.seq.text != text || s.index != nil && !s.hadIndex {
+		return fmt.Errorf("size %d, indexed %t, of members with %d bytes", s.seq.text, s.hadIndex, text)
 	}
 	if s.index != nil && (s.unindexed || s.index.Len() == 0) {
 		return fmt.Errorf("index of %d, unindexed %t", s.index.Len(), s.unindexed)
@@ -25,18 +55,20 @@ func (s *Set) Check() error {
 		return nil
 	}
 	inIndex := 0
-	for member, score := range s.Ascend(0, s.Len()) {
+	var err error
+	s.ascend(0, func(member []byte, score float64) bool {
 		switch {
 		case s.isIndexed(member, score):
 			inIndex++
 		case !selfScored(member, score):
-			return fmt.Errorf("member %q of score %v is not in the index", member, score)
+			err = fmt.Errorf("member %q of score %v is not in the index", member, score)
 		}
+		return err == nil
+	})
+	if err == nil && s.index != nil && s.index.Len() != inIndex {
+		err = fmt.Errorf("index of %d for %d members", s.index.Len(), inIndex)
 	}
-	if s.index != nil && s.index.Len() != inIndex {
-		return fmt.Errorf("index of %d for %d members", s.index.Len(), inIndex)
-	}
-	return nil
+	return err
 }
 
 func (q *sequence) check() error {

@@ -33,11 +33,15 @@ func (c *cut) follows(r *run, i int) bool {
 		return r.score(i) < c.score
 	case throughScore:
 		return r.score(i) <= c.score
-	case belowMember:
-		return bytes.Compare(r.member(i), c.member) < 0
 	default:
-		return bytes.Compare(r.member(i), c.member) <= 0
+		return c.afterMember(r.member(i))
 	}
+}
+
+// afterMember reports whether a cut by members is after one.
+func (c *cut) afterMember(member []byte) bool {
+	order := bytes.Compare(member, c.member)
+	return order < 0 || order == 0 && c.side == throughMember
 }
 
 // in returns how many of the run's elements are before the cut.

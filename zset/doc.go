@@ -7,6 +7,12 @@
 // converted to ranks: ScoreSpan, LexSpan and FirstAfter return a span [lo,hi) of ranks, and Ascend,
 // Descend and RemoveSpan take one.
 //
+// A set has two parts. Members `<ms>-<number>` with the score <ms>, as limiters record, are hits:
+// their log is a hitlog.Log, a byte or two for each call. All other elements, the rest, are a
+// sequence. Each part knows the ranks of its own elements; the rank of an element in the set is its
+// rank in its part plus the number of elements of the other part before it. Hits become text when
+// they are read.
+//
 // # The sequence
 //
 // Elements are in runs of up to 128, runs in chapters of up to 64, chapters in a B-tree
@@ -29,16 +35,14 @@
 //
 // # Members that name their scores
 //
-// The hits of a limiter are "<ms>-<seq>" with the score <ms>, and logs that clients write mostly
-// have the timestamp as member and score. Members that begin with their score as an integer are
-// stored without it: a run has no scores while all its members are of this kind. They need no index
-// either, because the member gives its position in the order. So a hit of 15 bytes in a log of a
-// hundred or more costs 20 to 30 bytes of memory in all, and a set of one hit about 232.
+// Logs that clients write mostly have the timestamp as member and score. Members that begin with
+// their score as an integer are stored without it: a run has no scores while all its members are of
+// this kind. They need no index either, because the member gives its position in the order.
 //
 // All other members are in the index, a dict of (hash, score) without the member: the score gives
 // the position in the order, where the member is compared. They cost 26 bytes for that and 8 for
 // the score. A member that is added to the index stays there until it is removed from the set, even
-// if it then names its score: the guarantee of Scan depends on that.
+// if it then names its score, or a hit: the guarantee of Scan depends on that.
 //
 // # Clones
 //
@@ -57,6 +61,7 @@
 // # Invariants (Check)
 //
 //   - Elements ascend strictly; members are unique; counts are right.
+//   - A member of the rest that is a hit by its name and score is in the index.
 //   - No run and no chapter is empty; the empty set has no runs.
 //   - A run has at most 128 members, and only one if it exceeds 8 KB.
 //   - A run without scores has only members that name their scores exactly.

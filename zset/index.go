@@ -10,7 +10,7 @@ type indexed struct {
 }
 
 // lookup returns the place of a member, its score, and whether it exists.
-func (s *Set) lookup(member []byte) (p place, score float64, ok bool) {
+func (s *rest) lookup(member []byte) (p place, score float64, ok bool) {
 	if n, names := named(member); names {
 		if p, ok = s.seq.locate(member, float64(n)); ok {
 			return p, p.at().score(p.i), true
@@ -31,7 +31,7 @@ func (s *Set) lookup(member []byte) (p place, score float64, ok bool) {
 }
 
 // addToIndex adds an entry for a member that is not indexed.
-func (s *Set) addToIndex(member []byte, score float64) {
+func (s *rest) addToIndex(member []byte, score float64) {
 	if s.index == nil {
 		s.index, s.hadIndex = dict.New(func(e indexed) uint64 { return e.hash }), true
 	}
@@ -41,7 +41,7 @@ func (s *Set) addToIndex(member []byte, score float64) {
 
 // updateIndex sets the score of a member whose score has changed, and adds the member to the index
 // if it is not there.
-func (s *Set) updateIndex(member []byte, old, score float64) {
+func (s *rest) updateIndex(member []byte, old, score float64) {
 	hash := s.hash.Sum(member)
 	is := func(e indexed) bool { return e == indexed{hash, old} }
 	if s.index == nil || !s.index.Replace(hash, is, indexed{hash, score}) {
@@ -50,7 +50,7 @@ func (s *Set) updateIndex(member []byte, old, score float64) {
 }
 
 // removeFromIndex removes a member from the index, if it is there.
-func (s *Set) removeFromIndex(member []byte, score float64) {
+func (s *rest) removeFromIndex(member []byte, score float64) {
 	if s.index == nil {
 		return
 	}
@@ -62,7 +62,7 @@ func (s *Set) removeFromIndex(member []byte, score float64) {
 }
 
 // isIndexed reports whether a member of the set is in the index.
-func (s *Set) isIndexed(member []byte, score float64) bool {
+func (s *rest) isIndexed(member []byte, score float64) bool {
 	if s.index == nil {
 		return false
 	}
@@ -72,14 +72,15 @@ func (s *Set) isIndexed(member []byte, score float64) bool {
 }
 
 // build builds the index of a clone when it is first needed.
-func (s *Set) build() {
+func (s *rest) build() {
 	if !s.unindexed {
 		return
 	}
 	s.unindexed = false
-	for member, score := range s.Ascend(0, s.Len()) {
-		if !selfScored(member, score) {
+	s.ascend(0, func(member []byte, score float64) bool {
+		if _, isHit := hitOf(member); isHit || !selfScored(member, score) {
 			s.addToIndex(member, score)
 		}
-	}
+		return true
+	})
 }

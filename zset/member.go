@@ -10,18 +10,26 @@ const maxName = 1 << 52
 // the end or the first other byte, without leading zeros, at most maxName.
 // "17", "17-2" and "0:x" name a number; "017", "-17", "x" and "" do not.
 func named(member []byte) (n uint64, ok bool) {
+	n, digits := number(member)
+	return n, digits > 0 && n <= maxName
+}
+
+// number returns the decimal number that a text begins with, and how many digits it has; none if it
+// has leading zeros or more than 16 digits.
+func number(text []byte) (n uint64, digits int) {
 	const maxDigits = 16
-	if len(member) == 0 || member[0]-'0' > 9 {
-		return 0, false
+	if len(text) == 0 || text[0]-'0' > 9 {
+		return 0, 0
 	}
-	n = uint64(member[0] - '0')
-	for i := 1; i < len(member) && member[i]-'0' <= 9; i++ {
+	n = uint64(text[0] - '0')
+	i := 1
+	for ; i < len(text) && text[i]-'0' <= 9; i++ {
 		if i == maxDigits || n == 0 {
-			return 0, false
+			return 0, 0
 		}
-		n = n*10 + uint64(member[i]-'0')
+		n = n*10 + uint64(text[i]-'0')
 	}
-	return n, n <= maxName
+	return n, i
 }
 
 // selfScored reports whether the member names this score exactly: 0 and -0 differ.

@@ -30,8 +30,7 @@ func (m Members) Weight() int64 {
 	if m.set == nil || m.set.Len() == 0 {
 		return 0
 	}
-	text, _ := m.set.Size()
-	return int64(m.Len()) * int64(memberWeight+text/m.set.Len())
+	return int64(m.Len()) * int64(memberWeight+m.set.text()/m.set.Len())
 }
 
 // Len returns the number of members.

@@ -41,17 +41,19 @@ func (s *Set) Scan(cursor uint64, count int, visit func(member []byte, score flo
 		}
 		return 0
 	}
-	s.build()
+	if s.rest != nil {
+		s.rest.build()
+	}
 	count = max(1, count)
 	if cursor < scanIndex {
 		if cursor, count = s.scanNames(cursor, count, visit); count <= 0 {
 			return cursor
 		}
 	}
-	if s.index == nil {
+	if s.rest == nil || s.rest.index == nil {
 		return 0
 	}
-	if next = s.scanIndexed(cursor-scanIndex, count, visit); next != 0 {
+	if next = s.rest.scanIndexed(cursor-scanIndex, count, visit); next != 0 {
 		next += scanIndex
 	}
 	return next
@@ -60,7 +62,7 @@ func (s *Set) Scan(cursor uint64, count int, visit func(member []byte, score flo
 // scanNames is phase 1. It returns the next cursor, and the rest of count when the phase is over. A
 // score without such a member counts as one, so that the time of a call is bounded.
 func (s *Set) scanNames(cursor uint64, count int, visit func([]byte, float64)) (next uint64, left int) {
-	for n := max(cursor, 1) - 1; s.index == nil || s.index.Len() < s.Len(); {
+	for n := max(cursor, 1) - 1; s.outside() > 0; {
 		if count <= 0 {
 			return n + 1, 0
 		}
@@ -78,19 +80,41 @@ func (s *Set) scanNames(cursor uint64, count int, visit func([]byte, float64)) (
 	return scanIndex, count
 }
 
-// nextScore returns the lowest score that is not below from, or infinity.
-func (s *Set) nextScore(from float64) float64 {
-	next := math.Inf(1)
-	s.seq.ascend(s.seq.find(&cut{side: belowScore, score: from}), func(_ []byte, score float64) bool {
-		next = score
-		return false
-	})
-	return next
+// outside returns how many members are not in the index.
+func (s *Set) outside() int {
+	if s.rest == nil || s.rest.index == nil {
+		return s.Len()
+	}
+	return s.Len() - s.rest.index.Len()
 }
 
-// visitNames visits the members outside the index whose score is n. They are
-// n itself or begin with it and a byte other than a digit.
+// nextScore returns the lowest score that is not below from, or infinity.
+func (s *Set) nextScore(from float64) float64 {
+	if i := s.rank(&cut{side: belowScore, score: from}); i < s.Len() {
+		return s.ScoreAt(i)
+	}
+	return math.Inf(1)
+}
+
+// visitNames visits the members outside the index whose score is n: the hits, and those that are n
+// itself or begin with it and a byte other than a digit.
 func (s *Set) visitNames(n uint64, visit func([]byte, float64)) (visited int) {
+	if s.rest != nil {
+		visited = s.rest.visitNames(n, visit)
+	}
+	if s.log == nil {
+		return visited
+	}
+	var names namer
+	s.log.Ascend(s.log.After(int64(n)-1), s.log.After(int64(n)), func(at int64, seq uint64) bool {
+		visit(names.member(at, seq), float64(at))
+		visited++
+		return true
+	})
+	return visited
+}
+
+func (s *rest) visitNames(n uint64, visit func([]byte, float64)) (visited int) {
 	digits := strconv.AppendUint(nil, n, 10)
 	for _, from := range [][]byte{digits, append(digits, '9'+1)} {
 		p := s.seq.find(&cut{belowElement, float64(n), from})
@@ -109,7 +133,7 @@ func (s *Set) visitNames(n uint64, visit func([]byte, float64)) (visited int) {
 }
 
 // scanIndexed is phase 2. Cursors are those of the index.
-func (s *Set) scanIndexed(cursor uint64, count int, visit func([]byte, float64)) (next uint64) {
+func (s *rest) scanIndexed(cursor uint64, count int, visit func([]byte, float64)) (next uint64) {
 	var batch []indexed
 	visited := 0
 	for next = cursor; count > 0; {
@@ -126,7 +150,7 @@ func (s *Set) scanIndexed(cursor uint64, count int, visit func([]byte, float64))
 
 // visitIndexed visits the members that the entries name, and returns how
 // many it walked over to find them.
-func (s *Set) visitIndexed(batch []indexed, visit func([]byte, float64)) (walked int) {
+func (s *rest) visitIndexed(batch []indexed, visit func([]byte, float64)) (walked int) {
 	slices.SortFunc(batch, func(a, b indexed) int {
 		return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.hash, b.hash))
 	})
@@ -143,7 +167,7 @@ func (s *Set) visitIndexed(batch []indexed, visit func([]byte, float64)) (walked
 
 // visitGroup visits the members of entries with one score, which are sorted by hash, and returns
 // how many members have that score.
-func (s *Set) visitGroup(group []indexed, visit func([]byte, float64)) (walked int) {
+func (s *rest) visitGroup(group []indexed, visit func([]byte, float64)) (walked int) {
 	score := group[0].score
 	s.seq.ascend(s.seq.find(&cut{side: belowScore, score: score}), func(member []byte, found float64) bool {
 		if found != score {

@@ -2,8 +2,10 @@ package zset
 
 import (
 	"math"
+	"unsafe"
 
 	"rlserver/internal/dict"
+	"rlserver/zset/hitlog"
 )
 
 // Set is a sorted set: members with a score each, ordered by score and then by the bytes of the
@@ -13,26 +15,31 @@ import (
 //
 // A Set that is not empty must not be copied, except for a new clone.
 type Set struct {
-	index     *dict.Dict[indexed] // nil if it is empty
-	seq       sequence
-	hash      *dict.Hasher
-	unindexed bool // a clone that has not needed its index yet
-	hadIndex  bool // the set has an index, or the set from which it was cloned had one
+	hash *dict.Hasher
+	log  *hitlog.Log // the hits; nil: it has had none
+	rest *rest       // the other elements; nil: none
 }
 
 // New returns an empty set, whose index hashes members with h.
 func New(h *dict.Hasher) *Set { return &Set{hash: h} }
 
 // Len returns the number of members.
-func (s *Set) Len() int { return s.seq.len() }
-
-// Size returns the length of all members together, in bytes, and whether there is an index:
-// together with Len they determine the memory of the set. It takes constant time.
-func (s *Set) Size() (text int, indexed bool) { return s.seq.text, s.hadIndex }
+func (s *Set) Len() int {
+	if s.log == nil {
+		return s.rest.len()
+	}
+	return s.log.Len() + s.rest.len()
+}
 
 // Score returns the score of a member, and whether it is in the set.
 func (s *Set) Score(member []byte) (float64, bool) {
-	_, score, ok := s.lookup(member)
+	if h, ok := s.hit(member); ok {
+		return float64(h.at), true
+	}
+	if s.rest.len() == 0 {
+		return 0, false
+	}
+	_, score, ok := s.rest.lookup(member)
 	return score, ok
 }
 
@@ -43,77 +50,129 @@ func (s *Set) Add(member []byte, score float64) (old float64, existed bool) {
 	if math.IsNaN(score) {
 		panic("zset: score is NaN")
 	}
-	names := selfScored(member, score)
-	if names && s.index == nil && !s.unindexed && s.seq.beyond(member, score) {
-		s.seq.push(member, score)
-		return 0, false
-	}
-	p, old, existed := s.lookup(member)
-	if !existed {
-		s.seq.insert(member, score)
-		if !names {
-			s.addToIndex(member, score)
+	h, isHit := hitOf(member)
+	if isHit && s.has(h) {
+		if old = float64(h.at); old != score {
+			s.removeHit(h)
+			s.others().add(member, score)
 		}
-		return 0, false
+		return old, true
 	}
-	if old != score {
-		s.build() // before the sequence changes
-		s.seq.remove(p, 1)
-		s.seq.insert(member, score)
-		s.updateIndex(member, old, score)
+	if !isHit || !h.scored(score) {
+		return s.others().add(member, score)
 	}
-	return old, true
+	if s.rest.len() > 0 {
+		if _, _, existed := s.rest.lookup(member); existed { // it had another score before
+			return s.rest.add(member, score)
+		}
+	}
+	s.hits().Add(h.at, h.seq, h.seq+1)
+	return 0, false
+}
+
+// others returns the elements that are no hits, for a change.
+func (s *Set) others() *rest {
+	if s.rest == nil {
+		s.rest = &rest{hash: s.hash}
+	}
+	return s.rest
 }
 
 // Remove removes a member. It returns its score and whether it existed.
 func (s *Set) Remove(member []byte) (score float64, existed bool) {
-	p, score, ok := s.lookup(member)
-	if ok {
-		s.removeFromIndex(member, score)
-		s.seq.remove(p, 1)
+	if h, ok := s.hit(member); ok {
+		s.removeHit(h)
+		return float64(h.at), true
 	}
-	return score, ok
+	if s.rest.len() == 0 {
+		return 0, false
+	}
+	if score, existed = s.rest.remove(member); s.rest.len() == 0 {
+		s.rest = nil
+	}
+	return score, existed
 }
 
 // Rank returns the number of elements before a member, its score, and whether
 // it is in the set.
 func (s *Set) Rank(member []byte) (rank int, score float64, ok bool) {
-	p, score, ok := s.lookup(member)
+	if h, ok := s.hit(member); ok {
+		return s.rank(&cut{belowElement, float64(h.at), member}), float64(h.at), true
+	}
+	if s.rest.len() == 0 {
+		return 0, 0, false
+	}
+	p, score, ok := s.rest.lookup(member)
 	if ok {
-		rank = s.seq.rank(p)
+		rank = s.rest.seq.rank(p) + s.hitsBefore(&cut{belowElement, score, member})
 	}
 	return rank, score, ok
 }
 
 // At returns the element of a rank from 0 to Len()-1. It panics for other ranks.
 func (s *Set) At(i int) (member []byte, score float64) {
-	if i < 0 || i >= s.Len() {
-		panic("zset: rank out of range")
+	others, isHit := s.place(i)
+	if !isHit {
+		return s.rest.at(others)
 	}
-	p := s.seq.at(i)
-	return p.at().member(p.i), p.at().score(p.i)
+	var h hit
+	h.at, h.seq = s.log.At(i - others)
+	return h.append(nil), float64(h.at)
+}
+
+// ScoreAt returns the score of a rank from 0 to Len()-1. It panics for other ranks.
+func (s *Set) ScoreAt(i int) float64 {
+	others, isHit := s.place(i)
+	if !isHit {
+		p := s.rest.seq.at(others)
+		return p.at().score(p.i)
+	}
+	return float64(s.log.TimeAt(i - others))
 }
 
 // Clone returns a copy of the set as it is now. It takes nearly constant time: the two share
 // everything until one of them changes, which copies the part that changes. They may be used by
 // different goroutines concurrently, but not during Clone.
 func (s *Set) Clone() *Set {
-	return &Set{hash: s.hash, unindexed: s.unindexed || s.index != nil, hadIndex: s.hadIndex, seq: s.seq.clone()}
+	other := &Set{hash: s.hash}
+	if s.log != nil {
+		other.log = s.log.Clone()
+	}
+	if s.rest != nil {
+		other.rest = s.rest.clone()
+	}
+	return other
 }
 
 // The memory of a member in bytes, as measured.
 const (
 	memberWeight = 56 // beside its text
-	// of a member that names its score, like the hits of limiters, beside its text and spare
-	// capacity
-	hitWeight = 4
+	// of a member that names its score, beside its text and spare capacity
+	namedWeight = 4
 )
 
 // Weight estimates how many bytes the members of a set take. It takes constant time.
-func (s *Set) Weight() int {
-	text, indexed := s.Size()
-	if indexed {
-		return s.Len()*memberWeight + text
+func (s *Set) Weight() (n int) {
+	if s.log != nil {
+		n = s.log.Weight()
 	}
-	return s.Len()*hitWeight + text + text/4
+	if s.rest == nil {
+		return n
+	}
+	n += int(unsafe.Sizeof(rest{})) + s.rest.seq.text
+	if s.rest.hadIndex {
+		return n + s.rest.len()*memberWeight
+	}
+	return n + s.rest.len()*namedWeight + s.rest.seq.text/4
+}
+
+// text estimates the length of all members together, in bytes.
+func (s *Set) text() (n int) {
+	if s.log != nil {
+		n = s.log.Len() * hitSize
+	}
+	if s.rest != nil {
+		n += s.rest.seq.text
+	}
+	return n
 }

@@ -67,7 +67,7 @@ func TestNegativeZeroIsKept(t *testing.T) {
 	assert.True(t, math.Signbit(score))
 	require.NoError(t, s.Check())
 	s.Remove([]byte("0"))
-	assert.Nil(t, s.index)
+	assert.Nil(t, s.rest)
 }
 
 func TestAddOfNaNPanics(t *testing.T) {
@@ -79,25 +79,25 @@ func TestAtOutOfRangePanics(t *testing.T) {
 	assert.Panics(t, func() { of("a", 1).At(-1) })
 }
 
-// A limiter's log has no index and no scores, because its members name their scores.
+// A client's log has no index and no scores if its members name their scores.
 func TestLogsHaveNoIndex(t *testing.T) {
 	s := New(&hasher)
 	for i := range 5000 {
-		s.Add(fmt.Appendf(nil, "%d-%d", 1700000000000+i/3, i%3), float64(1700000000000+i/3))
+		s.Add(fmt.Appendf(nil, "%d-%d:", 1700000000000+i/3, i%3), float64(1700000000000+i/3))
 		s.RemoveSpan(0, s.Len()-1000)
 	}
 	require.NoError(t, s.Check())
-	assert.Nil(t, s.index)
-	for i := range s.seq.one.runs {
-		assert.Nil(t, s.seq.one.runs[i].scores)
+	assert.Nil(t, s.rest.index)
+	for i := range s.rest.seq.one.runs {
+		assert.Nil(t, s.rest.seq.one.runs[i].scores)
 	}
-	s.Add([]byte("1700000000000-0"), 5)
-	assert.Equal(t, 1, s.index.Len(), "a member with another score is in the index")
-	s.Add([]byte("1700000000000-0"), 1700000000000)
-	assert.Equal(t, 1, s.index.Len(), "it stays in the index")
+	s.Add([]byte("1700000000000-0:"), 5)
+	assert.Equal(t, 1, s.rest.index.Len(), "a member with another score is in the index")
+	s.Add([]byte("1700000000000-0:"), 1700000000000)
+	assert.Equal(t, 1, s.rest.index.Len(), "it stays in the index")
 	require.NoError(t, s.Check())
-	s.Remove([]byte("1700000000000-0"))
-	assert.Nil(t, s.index)
+	s.Remove([]byte("1700000000000-0:"))
+	assert.Nil(t, s.rest.index)
 }
 
 func TestInOrderInsertsFillChapters(t *testing.T) {
@@ -106,8 +106,8 @@ func TestInOrderInsertsFillChapters(t *testing.T) {
 	for i := range n {
 		s.Add(fmt.Appendf(nil, "%d", i), float64(i))
 	}
-	assert.Equal(t, 2, s.seq.tree.chapters.Len())
-	assert.Equal(t, 1, s.seq.last().n)
+	assert.Equal(t, 2, s.rest.seq.tree.chapters.Len())
+	assert.Equal(t, 1, s.rest.seq.last().n)
 	require.NoError(t, s.Check())
 }
 
@@ -208,11 +208,11 @@ func TestClonesAreIndependent(t *testing.T) {
 // tree, and their arguments do not escape.
 func TestHotPathsDoNotAllocate(t *testing.T) {
 	for _, n := range []int{10, 1000, 3 * maxMembers * maxRuns} {
-		s := filled(n, func(i int) (string, float64) { return fmt.Sprintf("%d-0", i+i%2), float64(i) })
+		s := filled(n, func(i int) (string, float64) { return fmt.Sprintf("%d:0", i+i%2), float64(i) })
 		next, sum := n+n%2, 0.0
 		assert.Zero(t, testing.AllocsPerRun(1000, func() {
 			var buf [32]byte
-			member := append(strconv.AppendInt(buf[:0], int64(next), 10), "-0"...)
+			member := append(strconv.AppendInt(buf[:0], int64(next), 10), ":0"...)
 			s.Add(member, float64(next))
 			s.RemoveSpan(0, s.FirstAfter(float64(next-n-1)))
 			next += 2
@@ -233,33 +233,94 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 	}
 }
 
+// A limiter finds free names, whatever others have written, and takes any number in one step.
+func TestFreeNamesOfHits(t *testing.T) {
+	s := New(&hasher)
+	const at = 1_700_000_000_000
+	assert.EqualValues(t, 3, s.Free(at, 3, 10))
+	s.AddHits(at, 0, 5)
+	assert.EqualValues(t, 5, s.Free(at, 3, 10))
+	assert.EqualValues(t, 3, s.Free(at+1, 3, 10))
+	s.Add([]byte("1700000000000-12"), 7)
+	assert.EqualValues(t, 13, s.Free(at, 3, 10))
+	assert.EqualValues(t, 13, s.Free(at, 3, 1000), "the rest is searched rather than all names")
+	s.AddHits(at, 11, 3)
+	require.NoError(t, s.Check())
+	score, _ := s.Score([]byte("1700000000000-12"))
+	assert.EqualValues(t, at, score, "an existing member gets the score")
+	assert.Equal(t, 5+3, s.Len())
+	s.AddHits(at+1, 0, 1<<52)
+	s.AddHits(-5, 1<<63, 2)
+	require.NoError(t, s.Check())
+	assert.Equal(t, 10+1<<52, s.Len())
+	member, _ := s.At(0)
+	assert.Equal(t, "-5-9223372036854775808", string(member))
+	member, _ = s.At(s.Len() - 1)
+	assert.Equal(t, "1700000000001-999999999999999", string(member))
+	assert.Less(t, s.Weight(), 1000)
+}
+
+// Nor do those of a limiter on its own hits. Only members that are read are written out.
+func TestHotPathsOfHitsDoNotAllocate(t *testing.T) {
+	for _, n := range []int{10, 1000, 100_000} {
+		for _, cost := range []uint64{1, 4000} {
+			s := New(&hasher)
+			now, sum := int64(1_700_000_000_000), 0.0
+			hit := func() {
+				now += 2
+				s.AddHits(now, s.Free(now, 0, cost), cost)
+				s.RemoveSpan(0, s.FirstAfter(float64(now-2*int64(n))))
+			}
+			for range n {
+				hit()
+			}
+			assert.Zero(t, testing.AllocsPerRun(1000, func() {
+				hit()
+				var buf [32]byte
+				member := append(strconv.AppendInt(buf[:0], now, 10), "-0"...)
+				rank, score, ok := s.Rank(member)
+				again, _ := s.Score(member)
+				lo, hi := s.ScoreSpan(ScoreRange{Min: score - 5, Max: score})
+				if !ok || rank != s.Len()-int(cost) || again != s.ScoreAt(rank) || hi-lo != 3*int(cost) {
+					t.Fatal(rank, score, ok, again, lo, hi)
+				}
+				sum += again
+			}), "of %d", n)
+			require.NoError(t, s.Check())
+		}
+	}
+}
+
 // Check detects each violated invariant.
 func TestCheckFindsFaults(t *testing.T) {
 	for name, corrupt := range map[string]func(s *Set){
 		"order in a run": func(s *Set) {
-			r := &s.seq.first().runs[0]
+			r := &s.rest.seq.first().runs[0]
 			r.starts[3], r.starts[4] = r.starts[4],
 				r.starts[3]
 		},
-		"order of members":   func(s *Set) { copy(s.seq.first().runs[0].member(5), "9") },
-		"order of runs":      func(s *Set) { runs := s.seq.first().runs; runs[0], runs[1] = runs[1], runs[0] },
-		"first score":        func(s *Set) { s.seq.first().runs[0].low-- },
-		"last score":         func(s *Set) { s.seq.first().runs[0].high++ },
-		"lost score":         func(s *Set) { r := &s.seq.last().runs[0]; r.scores = r.scores[1:] },
-		"unnamed score":      func(s *Set) { s.seq.last().runs[1].scores = nil },
-		"empty run":          func(s *Set) { r := &s.seq.first().runs[0]; r.head = len(r.starts) },
-		"count of a chapter": func(s *Set) { s.seq.first().n++ },
-		"count of the tree":  func(s *Set) { s.seq.tree.n++ },
-		"empty chapter":      func(s *Set) { s.seq.first().n = 0 },
-		"crowded chapter":    func(s *Set) { ch := s.seq.first(); ch.runs = append(ch.runs, ch.runs[:maxRuns]...) },
-		"lone chapter":       func(s *Set) { s.seq.tree = newTree() },
-		"chapter beside":     func(s *Set) { s.seq.one.runs = make([]run, 1) },
+		"order of members":   func(s *Set) { copy(s.rest.seq.first().runs[0].member(5), "9") },
+		"order of runs":      func(s *Set) { runs := s.rest.seq.first().runs; runs[0], runs[1] = runs[1], runs[0] },
+		"first score":        func(s *Set) { s.rest.seq.first().runs[0].low-- },
+		"last score":         func(s *Set) { s.rest.seq.first().runs[0].high++ },
+		"lost score":         func(s *Set) { r := &s.rest.seq.last().runs[0]; r.scores = r.scores[1:] },
+		"unnamed score":      func(s *Set) { s.rest.seq.last().runs[1].scores = nil },
+		"empty run":          func(s *Set) { r := &s.rest.seq.first().runs[0]; r.head = len(r.starts) },
+		"count of a chapter": func(s *Set) { s.rest.seq.first().n++ },
+		"count of the tree":  func(s *Set) { s.rest.seq.tree.n++ },
+		"empty chapter":      func(s *Set) { s.rest.seq.first().n = 0 },
+		"crowded chapter": func(s *Set) {
+			ch := s.rest.seq.first()
+			ch.runs = append(ch.runs, ch.runs[:maxRuns]...)
+		},
+		"lone chapter":   func(s *Set) { s.rest.seq.tree = newTree() },
+		"chapter beside": func(s *Set) { s.rest.seq.one.runs = make([]run, 1) },
 		"missing entry": func(s *Set) {
-			s.index.Remove(hasher.Sum([]byte("x")),
+			s.rest.index.Remove(hasher.Sum([]byte("x")),
 				func(indexed) bool { return true })
 		},
-		"spare entry":      func(s *Set) { s.addToIndex([]byte("y"), 7) },
-		"index of a clone": func(s *Set) { s.unindexed = true },
+		"spare entry":      func(s *Set) { s.rest.addToIndex([]byte("y"), 7) },
+		"index of a clone": func(s *Set) { s.rest.unindexed = true },
 	} {
 		s := filled(
 			maxRuns*maxMembers+1,

@@ -22,26 +22,11 @@ type LexBound struct {
 // FirstAfter returns the rank of the first element with a greater score, Len() if there is none. It
 // is fast near both ends, where a limiter's window begins and ends.
 func (s *Set) FirstAfter(score float64) int {
-	if s.Len() == 0 {
-		return 0
+	n := s.rest.firstAfter(score)
+	if s.log != nil {
+		n += s.log.After(timeThrough(score))
 	}
-	end := s.seq.last()
-	last := &end.runs[len(end.runs)-1]
-	if last.high <= score {
-		return s.Len()
-	}
-	first := &s.seq.first().runs[0]
-	if first.low > score {
-		return 0
-	}
-	c := cut{side: throughScore, score: score}
-	if n := c.gallop(first); n < first.len() {
-		return n
-	}
-	if c.follows(last, 0) {
-		return s.Len() - last.len() + c.in(last)
-	}
-	return s.seq.rank(s.seq.find(&c))
+	return n
 }
 
 // ScoreSpan returns the ranks [lo,hi) of the elements with a score in the
@@ -77,21 +62,20 @@ func (s *Set) lexRank(b LexBound, closed, open side) int {
 	return s.rank(&cut{side: closed, member: b.Member})
 }
 
-func (s *Set) rank(c *cut) int { return s.seq.rank(s.seq.find(c)) }
+func (s *Set) rank(c *cut) (n int) {
+	if s.rest.len() > 0 {
+		n = s.rest.rank(c)
+	}
+	return n + s.hitsBefore(c)
+}
 
 // Ascend returns the elements of those ranks [lo,hi) that exist, in order. The set must not be
 // changed while they are ranged over.
 func (s *Set) Ascend(lo, hi int) iter.Seq2[[]byte, float64] {
 	return func(yield func([]byte, float64) bool) {
-		lo, hi := s.clip(lo, hi)
-		if lo == hi {
-			return
+		if lo, hi := s.clip(lo, hi); lo < hi {
+			s.ascend(lo, hi, yield)
 		}
-		left := hi - lo
-		s.seq.ascend(s.seq.at(lo), func(member []byte, score float64) bool {
-			left--
-			return yield(member, score) && left > 0
-		})
 	}
 }
 
@@ -99,31 +83,27 @@ func (s *Set) Ascend(lo, hi int) iter.Seq2[[]byte, float64] {
 // set must not be changed while they are ranged over.
 func (s *Set) Descend(lo, hi int) iter.Seq2[[]byte, float64] {
 	return func(yield func([]byte, float64) bool) {
-		lo, hi := s.clip(lo, hi)
-		if lo == hi {
-			return
+		if lo, hi := s.clip(lo, hi); lo < hi {
+			s.descend(lo, hi, yield)
 		}
-		left := hi - lo
-		s.seq.descend(s.seq.at(hi-1), func(member []byte, score float64) bool {
-			left--
-			return yield(member, score) && left > 0
-		})
 	}
 }
 
 // RemoveSpan removes the elements of the ranks [lo,hi) and returns how many
 // there were.
 func (s *Set) RemoveSpan(lo, hi int) int {
-	lo, hi = s.clip(lo, hi)
-	if hi-lo == s.Len() {
-		s.index, s.hadIndex, s.unindexed = nil, false, false
+	if lo, hi = s.clip(lo, hi); lo == hi {
+		return 0
 	}
-	if s.index != nil {
-		for member, score := range s.Ascend(lo, hi) {
-			s.removeFromIndex(member, score)
+	from, to := s.othersBefore(lo), s.othersBefore(hi)
+	if s.log != nil {
+		s.log.RemoveSpan(lo-from, hi-to)
+	}
+	if from < to {
+		if s.rest.removeSpan(from, to); s.rest.len() == 0 {
+			s.rest = nil
 		}
 	}
-	s.seq.removeSpan(lo, hi)
 	return hi - lo
 }
 

@@ -16,14 +16,7 @@ func (q *Sequence) Next(set *zset.Set, now int64, n uint64) (first uint64) {
 		first = q.free
 	}
 	if set != nil {
-		var buf [40]byte
-		// from the last one down, so that all taken numbers are skipped at once
-		for i := n; i > 0; i-- {
-			if _, taken := set.Score(Hits{At: now, Seq: first}.Member(buf[:0], i-1)); taken {
-				first += i
-				i = n + 1
-			}
-		}
+		first = set.Free(now, first, n)
 	}
 	return first
 }

@@ -43,10 +43,7 @@ func (l *Log) Len() int {
 }
 
 // At implements limit.Log.
-func (l *Log) At(i int) float64 {
-	_, score := l.Set.At(i)
-	return score
-}
+func (l *Log) At(i int) float64 { return l.Set.ScoreAt(i) }
 
 // After implements limit.Log.
 func (l *Log) After(t float64) int {

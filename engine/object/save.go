@@ -21,6 +21,7 @@ const EffectWeight = 64
 // Batch is objects converted to effects, a group for each. Large objects are postponed, to be saved
 // in parts.
 type Batch struct {
+	Now     int64 // Unix ms: only a client writes hits that are later
 	Effects []effect.Effect
 	Ends    []int  // of the groups, in effects
 	Text    []byte // copies of text that may change in the keyspace
@@ -75,6 +76,28 @@ func (b *Batch) putField(f effect.Effect, field, value string) {
 	b.Put(f)
 }
 
+// manyHits is from how many hits of a millisecond on they are saved as one effect.
+const manyHits = 16
+
+// putHits adds the hits of a part of a log with a deadline.
+func (b *Batch) putHits(f effect.Effect, expireAt int64, log *zset.Set, part int) {
+	log.VisitHits(part, func(at int64, seq, n uint64) {
+		h := effect.Hits{At: at, Seq: seq, N: effect.MaxHits}
+		for ; n >= manyHits && at <= b.Now; n -= uint64(h.N) {
+			h.N = min(h.N, int64(n))
+			many := f
+			many.Kind, many.Hits, many.ExpireAt = effect.AddHits, h, expireAt
+			b.Put(many)
+			h.Seq += uint64(h.N)
+		}
+		for i := range n {
+			start := len(b.Text)
+			b.Text = h.Member(b.Text, i)
+			b.putMember(f, b.Text[start:len(b.Text):len(b.Text)], float64(at))
+		}
+	})
+}
+
 func (b *Batch) putMember(f effect.Effect, member []byte, score float64) {
 	f.Kind, f.Field, f.Score = effect.Add, member, score
 	b.Put(f)
@@ -127,22 +150,7 @@ func (b *Batch) Visit(visit func([]effect.Effect)) {
 func (b *Batch) Reset() {
 	clear(b.Effects)
 	clear(b.Large)
-	*b = Batch{Effects: b.Effects[:0], Ends: b.Ends[:0], Text: b.Text[:0], Large: b.Large[:0]}
-}
-
-// small reports whether a sorted set is cheaper to copy than to clone: after a clone, changes of
-// the set copy what they change.
-func small(set *zset.Set) bool {
-	if set.Len() > SmallCount {
-		return false
-	}
-	size := 0
-	for member := range set.Ascend(0, set.Len()) {
-		if size += len(member); size > SmallBytes {
-			return false
-		}
-	}
-	return true
+	*b = Batch{Now: b.Now, Effects: b.Effects[:0], Ends: b.Ends[:0], Text: b.Text[:0], Large: b.Large[:0]}
 }
 
 // Large is a collection as it was at the time of the snapshot. It needs no lock: its content is not

@@ -92,10 +92,16 @@ func (o *ZSet) Clone(name string) Object {
 }
 
 func (o *ZSet) save(b *Batch, f effect.Effect) (whole bool) {
-	if !small(&o.Set) {
-		set, rank := o.Set.Clone(), 0
-		b.postpone(&Large{of: f, expireAt: o.ExpireAt, next: func(b *Batch, f effect.Effect) (more bool) {
-			for member, score := range set.Ascend(rank, set.Len()) {
+	if !o.Set.Small(SmallCount, SmallBytes) { // it is cheaper to clone than to copy
+		set, part, rank, expireAt := o.Set.Clone(), 0, 0, o.ExpireAt
+		b.postpone(&Large{of: f, expireAt: expireAt, next: func(b *Batch, f effect.Effect) (more bool) {
+			for ; part < set.HitParts(); part++ {
+				if b.Full() {
+					return true
+				}
+				b.putHits(f, expireAt, set, part)
+			}
+			for member, score := range set.Others(rank) {
 				if b.Full() {
 					return true
 				}
@@ -106,7 +112,10 @@ func (o *ZSet) save(b *Batch, f effect.Effect) (whole bool) {
 		}})
 		return false
 	}
-	for member, score := range o.Set.Ascend(0, o.Set.Len()) {
+	for part := range o.Set.HitParts() {
+		b.putHits(f, o.ExpireAt, &o.Set, part)
+	}
+	for member, score := range o.Set.Others(0) {
 		b.putMember(f, b.copied(member), score)
 	}
 	b.putExpire(f, o.ExpireAt)

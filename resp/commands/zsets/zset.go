@@ -230,7 +230,7 @@ func writeScoreOrNull(r *wire.Reply, score float64, ok bool) {
 }
 
 // writeMembers replies with members, and with their scores if wanted: flat in RESP2, in pairs in
-// RESP3.
+// RESP3. It ends early if the reply is too large for its client.
 func writeMembers(r *wire.Reply, m zset.Members, withScores bool) {
 	switch {
 	case withScores && r.RESP3:
@@ -241,6 +241,9 @@ func writeMembers(r *wire.Reply, m zset.Members, withScores bool) {
 		r.Array(m.Len())
 		for member := range m.All() {
 			r.Bulk(member)
+			if r.Truncated {
+				break
+			}
 		}
 	}
 }
@@ -251,6 +254,9 @@ func writeMemberScores(r *wire.Reply, m zset.Members) {
 	for member, score := range m.All() {
 		r.Bulk(member)
 		r.Double(score)
+		if r.Truncated {
+			break
+		}
 	}
 }
 
@@ -261,5 +267,8 @@ func writeMemberPairs(r *wire.Reply, m zset.Members) {
 		r.Array(2)
 		r.Bulk(member)
 		r.Double(score)
+		if r.Truncated {
+			break
+		}
 	}
 }
