@@ -29,7 +29,7 @@ func (st *State) value(reply []byte) glua.LValue {
 	}
 	r := replyReader{st: st, shared: len(reply) <= maxShared && reply[0] == '*'}
 	if r.shared {
-		r.rest = string(reply)
+		r.rest = st.scratch.clone(reply)
 	} else {
 		r.rest = unsafe.String(unsafe.SliceData(reply), len(reply))
 	}
@@ -61,7 +61,11 @@ func sizeOfValues(reply []byte) (size int) {
 
 // text returns a string of the reply.
 func (r *replyReader) text(s string) glua.LValue {
-	if !r.shared {
+	switch {
+	case r.shared:
+	case len(s) <= maxShared:
+		s = r.st.scratch.clone(unsafe.Slice(unsafe.StringData(s), len(s)))
+	default:
 		s = strings.Clone(s)
 	}
 	return r.st.scratch.string(s)

@@ -177,7 +177,7 @@ func (st *State) fill(keys, args [][]byte) {
 			}
 		}
 	}
-	text := string(b)
+	text := st.scratch.clone(b)
 	at := st.fillList(st.keys, keys, text, 0)
 	st.fillList(st.argv, args, text, at)
 }
@@ -218,7 +218,7 @@ func (st *State) scriptError(err error) error {
 	case *glua.LTable:
 		counted = wasCounted(v)
 		if s, ok := v.RawGetString("err").(glua.LString); ok {
-			text = string(s)
+			text = strings.Clone(string(s)) // scratch ends with the run
 		} else {
 			text = "ERR unknown error"
 		}

@@ -15,8 +15,19 @@ type scratch struct {
 	numbers [64]glua.LNumber
 	strings [32]glua.LString
 	tables  [8]*glua.LTable
+	text    [1 << 10]byte // of short strings
 
-	usedNumbers, usedStrings, usedTables int
+	usedNumbers, usedStrings, usedTables, usedText int
+}
+
+// clone returns a copy of a text. A short one ends with the run.
+func (a *scratch) clone(text []byte) string {
+	if len(text) > len(a.text)-a.usedText {
+		return string(text)
+	}
+	b := a.text[a.usedText:]
+	a.usedText += copy(b, text)
+	return unsafe.String(unsafe.SliceData(b), len(text))
 }
 
 // smallNumbers are the integers from 0 on.
@@ -90,7 +101,7 @@ func (a *scratch) reset(L *glua.LState) {
 	for _, t := range a.tables[:a.usedTables] {
 		emptyList(t)
 	}
-	a.usedNumbers, a.usedStrings, a.usedTables = 0, 0, 0
+	a.usedNumbers, a.usedStrings, a.usedTables, a.usedText = 0, 0, 0, 0
 }
 
 // emptyList removes all that a script has put into a table; its array is kept if it is small.

@@ -91,16 +91,25 @@ type program struct {
 	readonly bool
 	wrote    bool  // keys were changed
 	held     bool  // the keys are held without their locks
+	failed   bool  // the result is an error
 	most     int64 // how many bytes its changes may take
+	fail     func(text string)
+	prepared command.Prepared    // the call that runs
+	calls    int                 // so far
+	before   [8]*command.Command // the first calls of the last script, which was probably the same
 	busy     lua.Busy
 	shown    []command.Prepared  // for monitors
 	after    *[]command.Prepared // shown, when the script has ended
 }
 
-var programs = sync.Pool{New: func() any { return new(program) }}
+var programs = sync.Pool{New: func() any {
+	p := new(program)
+	p.fail = p.replyError
+	return p
+}}
 
 func (p *program) run(c *command.Call, e *lua.Entry, keys, args [][]byte, readonly bool) (err error) {
-	p.caller, p.entry, p.readonly, p.wrote, p.held = c, e, readonly, false, false
+	p.caller, p.entry, p.readonly, p.wrote, p.held, p.failed, p.calls = c, e, readonly, false, false, false, 0
 	p.Env, p.Tx, p.DB, p.Account, p.Conn, p.Client = c.Env, c.Tx, c.DB, c.Account, c.Conn, c.Client
 	p.NoTouch, p.Random, p.Executing, p.InScript = c.NoTouch, c.Random, true, true
 	p.Hasher.Engine = c.Env.Engine
@@ -139,22 +148,24 @@ func (p *program) run(c *command.Call, e *lua.Entry, keys, args [][]byte, readon
 func (p *program) reply(st *lua.State, v glua.LValue) error {
 	c := p.caller
 	mark := len(c.Reply.B)
-	failed := false
-	if !st.Write(&c.Reply, v, func(text string) {
-		failed = true
-		if text = strings.TrimPrefix(text, "-"); st.Counted {
-			c.Reply.Error(text)
-		} else {
-			c.ReplyError(text)
-		}
-	}) {
+	if !st.Write(&c.Reply, v, p.fail) {
 		c.Reply.B = c.Reply.B[:mark]
 		return engine.Error(lua.ErrTooDeep)
 	}
-	if failed {
+	if p.failed {
 		c.Env.Stats.Failed(c.Command.Index, int(c.Client))
 	}
 	return nil
+}
+
+// replyError writes an error that is a part of the result, or all of it.
+func (p *program) replyError(text string) {
+	p.failed = true
+	if text = strings.TrimPrefix(text, "-"); p.state.Counted {
+		p.caller.Reply.Error(text)
+	} else {
+		p.caller.ReplyError(text)
+	}
 }
 
 // end drops what belongs to the call.
@@ -162,7 +173,7 @@ func (p *program) end() {
 	if p.after != nil {
 		*p.after = p.shown
 	}
-	p.caller, p.entry, p.shown, p.after = nil, nil, nil, nil
+	p.caller, p.entry, p.shown, p.after, p.prepared = nil, nil, nil, nil, command.Prepared{}
 	p.Release()
 	if cap(p.Reply.B) > maxKeptReply {
 		p.Reply.B = nil

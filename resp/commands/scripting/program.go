@@ -38,12 +38,12 @@ func (p *program) Do(words [][]byte, resp3 bool) []byte {
 		p.Reply.B = nil
 	}
 	begun := p.Env.Time.Elapsed()
-	var prepared command.Prepared
-	err := p.Env.Executor.Resolve(&prepared, words, p.Command)
+	prepared := &p.prepared
+	err := p.Env.Executor.Resolve(prepared, words, p.likely())
 	if err == nil {
-		err = p.admit(&prepared)
+		err = p.admit(prepared)
 	} else {
-		err = unresolved(&prepared, err)
+		err = unresolved(prepared, err)
 	}
 	if err != nil {
 		if prepared.Command == nil {
@@ -56,15 +56,27 @@ func (p *program) Do(words [][]byte, resp3 bool) []byte {
 		return p.Reply.B
 	}
 	c := prepared.Command
+	if p.calls < len(p.before) {
+		p.before[p.calls] = c
+	}
+	p.calls++
 	p.Tx.Next(p.DB, c.Flags&command.Write != 0)
-	p.Run(&prepared, p.Hasher.Keys)
+	p.Run(prepared, p.Hasher.Keys)
 	p.WritePostponed()
 	if p.Changed && !p.wrote {
 		p.wrote = true
 	}
 	p.Meter.Add(c.Index, 1, p.Env.Time.Elapsed()-begun)
-	p.monitor(&prepared)
+	p.monitor(prepared)
 	return p.Reply.B
+}
+
+// likely returns the command that is called next, if the script calls what the last one did.
+func (p *program) likely() *command.Command {
+	if p.calls < len(p.before) {
+		return p.before[p.calls]
+	}
+	return p.Command
 }
 
 // maxKeptReply is the size of a buffer for replies, in bytes, that is used again.
