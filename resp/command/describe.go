@@ -356,39 +356,13 @@ func (k *KeySpec) end() int {
 
 // categoryOfGroup maps a group of the manual to its access category, if the names differ.
 var categoryOfGroup = map[string]string{
-	"cluster":      "",
-	"generic":      "keyspace",
-	"pubsub":       "", // by the flag
-	"sorted-set":   "sortedset",
-	"server":       "",
-	"transactions": "transaction",
+	"cluster": "", "server": "", "pubsub": "", // by the flag
+	"generic": "keyspace", "sorted-set": "sortedset", "transactions": "transaction",
 }
 
 // categoryOrder is the order in which Redis lists categories.
-var categoryOrder = []string{
-	"keyspace",
-	"read",
-	"write",
-	"set",
-	"sortedset",
-	"list",
-	"hash",
-	"string",
-	"bitmap",
-	"hyperloglog",
-	"geo",
-	"stream",
-	"pubsub",
-	"admin",
-	"fast",
-	"slow",
-	"blocking",
-	"dangerous",
-	"connection",
-	"transaction",
-	"scripting",
-	"ratelimit",
-}
+var categoryOrder = strings.Fields(`keyspace read write set sortedset list hash string bitmap hyperloglog geo stream
+	pubsub admin fast slow blocking dangerous connection transaction scripting ratelimit`)
 
 // accessCategories returns the access categories. Most follow from the group and the flags.
 func (c *Command) accessCategories() (names []string) {
@@ -416,10 +390,8 @@ func (c *Command) accessCategories() (names []string) {
 	if c.Flags&Fast == 0 {
 		names = append(names, "slow")
 	}
-	slices.SortFunc(
-		names,
-		func(a, b string) int { return slices.Index(categoryOrder, a) - slices.Index(categoryOrder, b) },
-	)
+	at := func(name string) int { return slices.Index(categoryOrder, name) }
+	slices.SortFunc(names, func(a, b string) int { return at(a) - at(b) })
 	return slices.Compact(names)
 }
 
@@ -432,11 +404,7 @@ type docField struct {
 // writeCommandDocs writes the description of a command in COMMAND DOCS.
 func writeCommandDocs(r *wire.Reply, c *Command) {
 	text := func(s string) func() { return func() { r.BulkString(s) } }
-	fields := []docField{
-		{"summary", text(c.Summary)},
-		{"since", text(c.Since)},
-		{"group", text(c.Group)},
-	}
+	fields := []docField{{"summary", text(c.Summary)}, {"since", text(c.Since)}, {"group", text(c.Group)}}
 	if c.Complexity != "" {
 		fields = append(fields, docField{"complexity", text(c.Complexity)})
 	}
@@ -456,6 +424,10 @@ func writeCommandDocs(r *wire.Reply, c *Command) {
 			}
 		}})
 	}
+	writeFields(r, fields)
+}
+
+func writeFields(r *wire.Reply, fields []docField) {
 	r.Mapping(len(fields))
 	for _, f := range fields {
 		r.BulkString(f.name)
@@ -523,11 +495,7 @@ func writeArguments(r *wire.Reply, list []Argument, keys *syntaxKeys) {
 		if len(a.Parts) > 0 {
 			fields = append(fields, docField{"arguments", func() { writeArguments(r, a.Parts, keys) }})
 		}
-		r.Mapping(len(fields))
-		for _, f := range fields {
-			r.BulkString(f.name)
-			f.write()
-		}
+		writeFields(r, fields)
 	}
 }
 

@@ -255,19 +255,8 @@ type levels []struct {
 
 // logLevels begins with the most verbose. Redis' verbose is between slog's debug and info.
 var logLevels = levels{
-	{
-		"debug",
-		slog.LevelDebug,
-	}, {"verbose", slog.LevelDebug + 2}, {"notice", slog.LevelInfo}, {"warning", slog.LevelWarn},
-}
-
-func (l levels) value(name string) slog.Level {
-	for _, known := range l {
-		if known.name == name {
-			return known.level
-		}
-	}
-	return slog.LevelInfo
+	{"debug", slog.LevelDebug}, {"verbose", slog.LevelDebug + 2}, {"notice", slog.LevelInfo},
+	{"warning", slog.LevelWarn},
 }
 
 func (l levels) name(level slog.Level) string {

@@ -12,7 +12,6 @@ import (
 
 func init() {
 	const operator = command.Admin | command.NoScript | command.Loading | command.Stale
-	const all = "nondeterministic_output request_policy:all_nodes response_policy:special"
 	command.Register("server",
 		&command.Command{Name: "latency", Arity: -2, Subs: []*command.Command{
 			{Name: "doctor", Arity: 2, Flags: operator, Run: latencyDoctor},

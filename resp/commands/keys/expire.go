@@ -10,41 +10,19 @@ import (
 
 func init() {
 	// Setting and reading the expiry have four forms each: in seconds or ms, relative or absolute.
-	setter := func(name, unitName, since, summary string, unit int64, absolute bool) *command.Command {
+	setter := func(name string, unit int64, absolute bool) *command.Command {
 		return &command.Command{Name: name, Arity: -3, Flags: command.Write | command.Fast,
-			Keys: command.OneKey("RW update"), Syntax: "key " + unitName + " [NX | XX | GT | LT]", Since: since,
-			Complexity: "O(1)", Summary: summary,
-			Run: func(c *command.Call) error { return expire(c, unit, absolute) }}
+			Keys: command.OneKey("RW update"), Run: func(c *command.Call) error { return expire(c, unit, absolute) }}
 	}
-	getter := func(name, since, tips, summary string, unit int64, absolute bool) *command.Command {
+	getter := func(name string, unit int64, absolute bool) *command.Command {
 		return &command.Command{Name: name, Arity: 2, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Tips: tips, Syntax: "key", Since: since, Complexity: "O(1)",
-			Summary: summary, Run: func(c *command.Call) error { return ttl(c, unit, absolute) }}
+			Keys: command.OneKey("RO access"), Run: func(c *command.Call) error { return ttl(c, unit, absolute) }}
 	}
-	const random = "nondeterministic_output"
 	command.Register("generic",
-		setter("expire", "seconds", "1.0.0", "Set a key's time to live in seconds", 1000, false),
-		setter("pexpire", "milliseconds", "2.6.0", "Set a key's time to live in milliseconds", 1, false),
-		setter(
-			"expireat",
-			"unix-time-seconds",
-			"1.2.0",
-			"Set the expiration for a key as a UNIX timestamp",
-			1000,
-			true,
-		),
-		setter(
-			"pexpireat",
-			"unix-time-milliseconds",
-			"2.6.0",
-			"Set the expiration for a key as a UNIX timestamp specified in milliseconds",
-			1,
-			true,
-		),
-		getter("ttl", "1.0.0", random, "Get the time to live for a key in seconds", 1000, false),
-		getter("pttl", "2.6.0", random, "Get the time to live for a key in milliseconds", 1, false),
-		getter("expiretime", "7.0.0", "", "Get the expiration Unix timestamp for a key", 1000, true),
-		getter("pexpiretime", "7.0.0", "", "Get the expiration Unix timestamp for a key in milliseconds", 1, true),
+		setter("expire", 1000, false), setter("pexpire", 1, false),
+		setter("expireat", 1000, true), setter("pexpireat", 1, true),
+		getter("ttl", 1000, false), getter("pttl", 1, false),
+		getter("expiretime", 1000, true), getter("pexpiretime", 1, true),
 		&command.Command{Name: "persist", Arity: 2, Flags: command.Write | command.Fast,
 			Keys: command.OneKey("RW update"), Run: persist},
 	)

@@ -6,10 +6,6 @@ import (
 )
 
 func init() {
-	const (
-		toAll = "request_policy:multi_shard response_policy:agg_sum"
-		onAll = "request_policy:all_shards response_policy:all_succeeded"
-	)
 	command.Register("generic",
 		&command.Command{Name: "del", Arity: -2, Flags: command.Write,
 			Keys: []command.KeySpec{command.KeysToEnd("RM delete", 1, 1)}, Run: countKeys((*engine.Tx).Delete)},

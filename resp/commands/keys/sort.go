@@ -15,19 +15,14 @@ import (
 )
 
 func init() {
-	const complexity = "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the " +
-		"number of returned elements. When the elements are not sorted, complexity is O(N)."
-	by := command.KeySpec{Access: "RO access", Step: 1, Patterns: true}
+	source, by := command.Key("RO access", 1), command.KeySpec{Access: "RO access", Step: 1, Patterns: true}
+	target := command.KeySpec{Access: "OW update", Step: 1, Token: "STORE"}
 	command.Register("generic",
 		&command.Command{Name: "sort", Arity: -2, Flags: command.Write | command.DenyOOM,
-			Categories: "set sortedset list dangerous", Keys: []command.KeySpec{
-				command.Key("RO access", 1),
-				by,
-				{Access: "OW update", Step: 1, Token: "STORE"},
-			}, Reaches: sortReaches, Refused: sortRefused,
-			Run: func(c *command.Call) error { return sortSet(c, true) }},
+			Categories: "set sortedset list dangerous", Keys: []command.KeySpec{source, by, target},
+			Reaches: sortReaches, Refused: sortRefused, Run: func(c *command.Call) error { return sortSet(c, true) }},
 		&command.Command{Name: "sort_ro", Arity: -2, Flags: command.Readonly,
-			Categories: "set sortedset list dangerous", Keys: []command.KeySpec{command.Key("RO access", 1), by},
+			Categories: "set sortedset list dangerous", Keys: []command.KeySpec{source, by},
 			Reaches: sortReaches, Refused: sortRefused, Run: func(c *command.Call) error { return sortSet(c, false) }},
 	)
 }

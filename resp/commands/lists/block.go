@@ -6,8 +6,7 @@ func init() {
 	const flags = command.Write | command.NoScript | command.Blocking
 	source, target := command.Key("RW access delete", 1), command.Key("RW insert", 2)
 	command.Register("list",
-		blockingPops("blpop", "Remove and get the first element in a list, or block until one is available", false),
-		blockingPops("brpop", "Remove and get the last element in a list, or block until one is available", true),
+		blockingPops("blpop", false), blockingPops("brpop", true),
 		&command.Command{Name: "blmove", Arity: 6, Flags: flags | command.DenyOOM,
 			Keys: []command.KeySpec{source, target}, Run: blmove},
 		&command.Command{Name: "brpoplpush", Arity: 4, Flags: flags | command.DenyOOM,
@@ -19,12 +18,10 @@ func init() {
 }
 
 // blockingPops declares BLPOP or BRPOP key [key ...] timeout.
-func blockingPops(name, summary string, right bool) *command.Command {
+func blockingPops(name string, right bool) *command.Command {
 	return &command.Command{Name: name, Arity: -3, Flags: command.Write | command.NoScript | command.Blocking,
-		Keys:   []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
-		Syntax: "key [key ...] timeout", Since: "2.0.0", Complexity: "O(N) where N is the number of provided keys.",
-		Summary: summary,
-		Run:     func(c *command.Call) error { return c.PopOne(popper{n: 1, right: right}) }}
+		Keys: []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
+		Run:  func(c *command.Call) error { return c.PopOne(popper{n: 1, right: right}) }}
 }
 
 // blmove handles BLMOVE source destination LEFT | RIGHT LEFT | RIGHT timeout.

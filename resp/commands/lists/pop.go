@@ -11,8 +11,7 @@ import (
 
 func init() {
 	command.Register("list",
-		pops("lpop", "Remove and get the first elements in a list", false),
-		pops("rpop", "Remove and get the last elements in a list", true),
+		pops("lpop", false), pops("rpop", true),
 		&command.Command{Name: "ltrim", Arity: 4, Flags: command.Write, Keys: command.OneKey("RW delete"), Run: ltrim},
 		&command.Command{Name: "lrem", Arity: 4, Flags: command.Write, Keys: command.OneKey("RW delete"), Run: lrem},
 		&command.Command{Name: "lmove", Arity: 5, Flags: command.Write | command.DenyOOM,
@@ -26,11 +25,9 @@ func init() {
 }
 
 // pops declares LPOP or RPOP, see pop.
-func pops(name, summary string, right bool) *command.Command {
+func pops(name string, right bool) *command.Command {
 	return &command.Command{Name: name, Arity: -2, Flags: command.Write | command.Fast,
-		Keys: command.OneKey("RW access delete"), Syntax: "key [count]", Since: "1.0.0",
-		Complexity: "O(N) where N is the number of elements returned", Summary: summary,
-		Run: func(c *command.Call) error { return pop(c, right) }}
+		Keys: command.OneKey("RW access delete"), Run: func(c *command.Call) error { return pop(c, right) }}
 }
 
 // pop handles LPOP and RPOP key [count].

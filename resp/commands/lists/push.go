@@ -11,10 +11,8 @@ import (
 
 func init() {
 	command.Register("list",
-		pushes("lpush", "1.0.0", "Prepend one or multiple elements to a list", false, false),
-		pushes("rpush", "1.0.0", "Append one or multiple elements to a list", true, false),
-		pushes("lpushx", "2.2.0", "Prepend an element to a list, only if the list exists", false, true),
-		pushes("rpushx", "2.2.0", "Append an element to a list, only if the list exists", true, true),
+		pushes("lpush", false, false), pushes("rpush", true, false),
+		pushes("lpushx", false, true), pushes("rpushx", true, true),
 		&command.Command{Name: "lset", Arity: 4, Flags: command.Write | command.DenyOOM,
 			Keys: command.OneKey("RW update"), Run: lset},
 		&command.Command{Name: "linsert", Arity: 5, Flags: command.Write | command.DenyOOM,
@@ -28,12 +26,9 @@ const (
 )
 
 // pushes declares LPUSH, RPUSH, LPUSHX or RPUSHX, see push.
-func pushes(name, since, summary string, right, exists bool) *command.Command {
+func pushes(name string, right, exists bool) *command.Command {
 	return &command.Command{Name: name, Arity: -3, Flags: command.Write | command.DenyOOM | command.Fast,
-		Keys: command.OneKey("RW insert"), Syntax: "key element [element ...]", Since: since,
-		Complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with " +
-			"multiple arguments.", Summary: summary,
-		Run: func(c *command.Call) error { return push(c, right, exists) }}
+		Keys: command.OneKey("RW insert"), Run: func(c *command.Call) error { return push(c, right, exists) }}
 }
 
 // open ends the arguments, and returns the list that a key holds.

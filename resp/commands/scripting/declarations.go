@@ -4,31 +4,22 @@ import (
 	"rlserver/resp/command"
 )
 
-const (
-	evalFlags = command.NoScript | command.Stale | command.SkipMonitor | command.NoMandatoryKeys |
-		command.MovableKeys | command.AnyKeys
-	evalSyntax = "numkeys [key [key ...]] [arg [arg ...]]"
-	depends    = "Depends on the script that is executed."
-)
+const evalFlags = command.NoScript | command.Stale | command.SkipMonitor | command.NoMandatoryKeys |
+	command.MovableKeys | command.AnyKeys
 
 // eval returns the declaration of EVAL or one of its relatives.
-func eval(
-	name, since, argument, summary string, flags command.Flags, access string, script lookup,
-) *command.Command {
-	return &command.Command{Name: name, Arity: -3, Flags: evalFlags | flags, Since: since, Complexity: depends,
-		Keys: []command.KeySpec{command.KeysCounted(access, 2)}, Syntax: argument + " " + evalSyntax,
-		Summary: summary, Prepare: prepare(script), Run: func(c *command.Call) error { return run(c, script) }}
+func eval(name string, flags command.Flags, access string, script lookup) *command.Command {
+	return &command.Command{Name: name, Arity: -3, Flags: evalFlags | flags,
+		Keys:    []command.KeySpec{command.KeysCounted(access, 2)},
+		Prepare: prepare(script), Run: func(c *command.Call) error { return run(c, script) }}
 }
 
 func init() {
-	const all = "RW access update"
 	command.Register("scripting",
-		eval("eval", "2.6.0", "script", "Execute a Lua script server side", command.MayChange, all, read),
-		eval("evalsha", "2.6.0", "sha1", "Execute a Lua script server side", command.MayChange, all, find),
-		eval("eval_ro", "7.0.0", "script", "Execute a read-only Lua script server side", command.Readonly, "RO access",
-			read),
-		eval("evalsha_ro", "7.0.0", "sha1", "Execute a read-only Lua script server side", command.Readonly,
-			"RO access", find),
+		eval("eval", command.MayChange, "RW access update", read),
+		eval("evalsha", command.MayChange, "RW access update", find),
+		eval("eval_ro", command.Readonly, "RO access", read),
+		eval("evalsha_ro", command.Readonly, "RO access", find),
 		&command.Command{Name: "script", Arity: -2, Subs: []*command.Command{
 			{Name: "exists", Arity: -3, Flags: command.NoScript, Merge: mergeExists, Run: scriptExists},
 			{Name: "flush", Arity: -2, Flags: command.NoScript | command.MayChange, Merge: mergeAll,

@@ -12,7 +12,6 @@ import (
 )
 
 func init() {
-	const tips = "nondeterministic_output request_policy:all_shards response_policy:special"
 	command.Register("server",
 		&command.Command{Name: "memory", Arity: -2, Subs: []*command.Command{
 			{Name: "doctor", Arity: 2, Run: memoryDoctor},

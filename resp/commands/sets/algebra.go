@@ -11,13 +11,9 @@ import (
 )
 
 func init() {
-	const (
-		lookups = "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets."
-		walks   = "O(N) where N is the total number of elements in all given sets."
-	)
-	register("sinter", inter, "RW update", lookups, "Intersect multiple sets")
-	register("sunion", union, "OW update", walks, "Add multiple sets")
-	register("sdiff", diff, "OW update", walks, "Subtract multiple sets")
+	register("sinter", inter, "RW update")
+	register("sunion", union, "OW update")
+	register("sdiff", diff, "OW update")
 	command.Register("set",
 		&command.Command{Name: "sintercard", Arity: -3, Flags: command.Readonly | command.MovableKeys,
 			Keys: []command.KeySpec{command.KeysCounted("RO access", 1)}, Run: sintercard},
@@ -26,18 +22,15 @@ func init() {
 
 // register adds a command that replies with the result of an operation, and one with STORE that
 // stores it with an access to the destination.
-func register(name string, o operation, access, complexity, summary string) {
-	both := command.Command{Name: name, Arity: -2, Flags: command.Readonly,
-		Keys: []command.KeySpec{command.KeysToEnd("RO access", 1, 1)}, Tips: "nondeterministic_output_order",
-		Syntax: "key [key ...]", Since: "1.0.0", Complexity: complexity, Summary: summary,
-		Run: func(c *command.Call) error { return combine(c, o) }}
-	stored := both
-	stored.Name, stored.Arity, stored.Flags, stored.Tips = name+"store", -3, command.Write|command.DenyOOM, ""
-	stored.Keys = []command.KeySpec{command.Key(access, 1), command.KeysToEnd("RO access", 2, 1)}
-	stored.Syntax = "destination " + both.Syntax
-	stored.Summary += " and store the resulting set in a key"
-	stored.Run = func(c *command.Call) error { return store(c, o) }
-	command.Register("set", &both, &stored)
+func register(name string, o operation, access string) {
+	command.Register("set",
+		&command.Command{Name: name, Arity: -2, Flags: command.Readonly,
+			Keys: []command.KeySpec{command.KeysToEnd("RO access", 1, 1)},
+			Run:  func(c *command.Call) error { return combine(c, o) }},
+		&command.Command{Name: name + "store", Arity: -3, Flags: command.Write | command.DenyOOM,
+			Keys: []command.KeySpec{command.Key(access, 1), command.KeysToEnd("RO access", 2, 1)},
+			Run:  func(c *command.Call) error { return store(c, o) }},
+	)
 }
 
 const (

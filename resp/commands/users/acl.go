@@ -13,7 +13,6 @@ func init() {
 	const (
 		open     = command.NoScript | command.Loading | command.Stale
 		operator = command.Admin | open
-		perUser  = "O(N). Where N is the number of configured users."
 	)
 	command.Register("server",
 		&command.Command{Name: "acl", Arity: -2, Subs: []*command.Command{

@@ -8,36 +8,21 @@ import (
 )
 
 func init() {
-	const (
-		union = "O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, and M being the " +
-			"number of elements in the resulting sorted set."
-		inter = "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of " +
-			"input sorted sets and M being the number of elements in the resulting sorted set."
-		diff = "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the " +
-			"size of the first set, and K is the size of the result set."
-		sources = "numkeys key [key ...]"
-		scoring = " [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]"
-	)
 	inputs := []command.KeySpec{command.KeysCounted("RO access", 1)}
 	outputAndInputs := []command.KeySpec{command.Key("OW update", 1), command.KeysCounted("RO access", 2)}
 	command.Register("sorted-set",
 		&command.Command{Name: "zunion", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
 			Run: func(c *command.Call) error {
-				return zcombine(c, zunion,
-					operationOptions{scoring: true, withScores: true})
+				return zcombine(c, zunion, operationOptions{scoring: true, withScores: true})
 			}},
 		&command.Command{Name: "zinter", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
 			Run: func(c *command.Call) error {
-				return zcombine(
-					c,
-					zinter,
-					operationOptions{lookups: true, smallest: true, scoring: true, withScores: true},
-				)
+				o := operationOptions{lookups: true, smallest: true, scoring: true, withScores: true}
+				return zcombine(c, zinter, o)
 			}},
 		&command.Command{Name: "zdiff", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
 			Run: func(c *command.Call) error {
-				return zcombine(c, zdiff,
-					operationOptions{lookups: true, withScores: true})
+				return zcombine(c, zdiff, operationOptions{lookups: true, withScores: true})
 			}},
 		&command.Command{Name: "zunionstore", Arity: -4, Flags: command.Write | command.DenyOOM | command.MovableKeys,
 			Keys: outputAndInputs, Prepare: evictForUnion,

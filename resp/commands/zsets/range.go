@@ -12,16 +12,6 @@ import (
 )
 
 func init() {
-	const (
-		walk = "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements " +
-			"returned."
-		limit = "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements " +
-			"being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can " +
-			"consider it O(log(N))."
-		search = "O(log(N)) with N being the number of elements in the sorted set."
-		remove = "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements " +
-			"removed by the operation."
-	)
 	command.Register("sorted-set",
 		&command.Command{Name: "zrange", Arity: -4, Flags: command.Readonly, Keys: command.OneKey("RO access"),
 			Run: func(c *command.Call) error { return zrange(c, rangeWords{any: true}) }},
