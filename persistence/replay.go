@@ -92,7 +92,10 @@ func (b *batch) reset() {
 // add has a record applied, which was read at an offset. The error is that of an earlier one.
 func (p *replay) add(offset int64, rec record) error {
 	if len(rec.effects) > batchEffects { // taken as it is: a copy would take its memory twice
-		if err := p.pass(); err != nil {
+		bytes := p.from.buf // of the records before it, too
+		p.from.buf = nil
+		err := p.pass()
+		if p.from.buf = bytes; err != nil {
 			return err
 		}
 		p.batch.effects, p.from.effects = rec.effects, nil

@@ -1,0 +1,87 @@
+package persistence
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/engine/effect"
+)
+
+// segmentOf writes the only segment of a directory, and returns the directory.
+func segmentOf(t *testing.T, records []byte) (dir string) {
+	dir = t.TempDir()
+	header := fileHeader{version: formatVersion, kind: logFile, sequence: 1, created: testEpoch}
+	content := append(header.encode(), records...)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, fileName(logFile, 1)), content, 0o600))
+	return dir
+}
+
+func setTo(name string, value int) effect.Effect {
+	return effect.Effect{Kind: effect.String, Key: key(name), Value: fmt.Append(nil, value)}
+}
+
+// Records of any size, small ones and those with more effects than a batch, are applied in order.
+func TestRecordsAreAppliedInOrder(t *testing.T) {
+	const records = 3000
+	var log []byte
+	for i := range records {
+		effects := []effect.Effect{setTo("k", i), setTo(fmt.Sprint(i%7), i)}
+		if i%500 == 250 {
+			for j := range 3 * batchEffects {
+				effects = append(effects, setTo(fmt.Sprint("many", j), i))
+			}
+			effects = append(effects, effect.Effect{Kind: effect.Rename, Key: key("many0"), To: key("renamed")})
+		}
+		if i%700 == 0 { // fills a batch by its bytes
+			effects = append(effects, effect.Effect{
+				Kind: effect.String, Key: key("large"), Value: make([]byte, keptBytes+i),
+			})
+		}
+		log = appendRecord(log, testEpoch+int64(i), effects)
+	}
+	e, r, err := loaded(t, segmentOf(t, log), 3)
+	require.NoError(t, err)
+	assert.EqualValues(t, records, r.Records)
+	assert.EqualValues(t, testEpoch+records-1, r.Last)
+	keys, _ := e.Size(0)
+	assert.Equal(t, 1+7+3*batchEffects+1, keys) // k, i%7, many1 to renamed, large
+	tx := e.NewTx()
+	for name, want := range map[string]int{
+		"k": records - 1, "0": 2996, "1": 2997, "many1": 2750, "renamed": 2750,
+	} {
+		k := e.Key([]byte(name))
+		tx.Begin(testEpoch, 0, []effect.Key{k}, false)
+		value, _, _ := tx.Get(k)
+		assert.Equal(t, fmt.Sprint(want), string(value), name)
+		tx.End()
+	}
+}
+
+// A record that does not fit is reported at its place, even if later ones, which are read before it
+// is applied, are damaged, and nothing is cut off.
+func TestTheFirstFaultIsReported(t *testing.T) {
+	for _, later := range []int{0, 10, 5 * maxBatches * batchEffects} {
+		var log []byte
+		for i := range 1000 {
+			log = appendRecord(log, testEpoch, []effect.Effect{setTo("k", i)})
+		}
+		at := fileHeaderSize + len(log)
+		log = appendRecord(log, testEpoch, []effect.Effect{
+			setTo("k", 0), {Kind: effect.HashDelete, Key: key("missing"), Field: []byte("f")},
+		})
+		for i := range later {
+			log = appendRecord(log, testEpoch, []effect.Effect{setTo("k", i)})
+		}
+		dir := segmentOf(t, append(log, "torn"...))
+		before := readAll(t, dir)
+		_, _, err := loaded(t, dir, 3)
+		assert.ErrorContains(t, err, fmt.Sprintf("%s, offset %d: ", fileName(logFile, 1), at), later)
+		assert.ErrorContains(t, err, "does not fit", later)
+		assert.Equal(t, before, readAll(t, dir))
+	}
+}
