@@ -300,7 +300,10 @@ func (st *State) protect(L *glua.LState, n, results int, handler *glua.LFunction
 			return handleError(st, L)
 		})
 	}
+	handled := interior.HasHandler(L)
+	before := *handled
 	err = L.PCall(n, results, within)
+	*handled = before
 	st.watch.raiseIfDead()
 	if err != nil {
 		L.Push(st.noop)
@@ -309,8 +312,26 @@ func (st *State) protect(L *glua.LState, n, results int, handler *glua.LFunction
 	return err
 }
 
+// callable makes the first argument a function that raises an error, if it cannot be called: the
+// interpreter would call that an error of pcall.
+func (st *State) callable(L *glua.LState) {
+	v := checkAny(L, 1)
+	if _, ok := v.(*glua.LFunction); ok {
+		return
+	}
+	if _, ok := L.GetMetaField(v, "__call").(*glua.LFunction); !ok {
+		L.Replace(1, st.function(func(_ *State, L *glua.LState) int { return uncallable(L, v) }))
+	}
+}
+
+// uncallable raises the error for a value that a library function cannot call.
+func uncallable(L *glua.LState, v glua.LValue) int {
+	L.Error(glua.LString("attempt to call a "+v.Type().String()+" value"), 0)
+	return 0
+}
+
 func basePcall(st *State, L *glua.LState) int {
-	checkAny(L, 1)
+	st.callable(L)
 	err := st.protect(L, L.GetTop()-1, glua.MultRet, st.handler)
 	if err == nil {
 		L.Insert(glua.LTrue, 1)
@@ -343,6 +364,7 @@ func raised(err error) glua.LValue {
 
 func baseXpcall(st *State, L *glua.LState) int {
 	handler := checkAny(L, 2)
+	st.callable(L)
 	L.SetTop(1)
 	base := interior.StackTop(L) - 1
 	err := st.protect(L, 0, glua.MultRet, L.NewFunction(func(L *glua.LState) int {
@@ -581,6 +603,8 @@ func baseToString(st *State, L *glua.LState) int {
 			L.Push(v)
 			L.Call(1, 1)
 			return 1
+		} else if other := mt.RawGetString("__tostring"); other != glua.LNil {
+			return uncallable(L, other)
 		}
 	}
 	if s, ok := v.(glua.LString); ok {
@@ -703,7 +727,11 @@ func (st *State) openCoroutines() {
 	st.globals.RawSetString("package", before)
 	resume := lib.RawGetString("resume").(*glua.LFunction)
 	lib.RawSetString("resume", st.function(func(st *State, L *glua.LState) int {
-		if th, ok := L.Get(1).(*glua.LState); ok && th.Dead {
+		th, ok := L.Get(1).(*glua.LState)
+		if !ok {
+			return argError(L, 1, "coroutine expected")
+		}
+		if th.Dead {
 			L.Push(glua.LFalse)
 			st.push(L, "cannot resume dead coroutine")
 			return 2
@@ -712,15 +740,23 @@ func (st *State) openCoroutines() {
 	}))
 	create, wrap := lib.RawGetString("create").(*glua.LFunction), lib.RawGetString("wrap").(*glua.LFunction)
 	lib.RawSetString("create", st.function(func(st *State, L *glua.LState) int {
-		st.watch.charge(threadBytes)
+		st.threadFor(L)
 		n := create.GFunction(L)
 		L.Get(-1).(*glua.LState).SetContext(&st.watch)
 		return n
 	}))
 	lib.RawSetString("wrap", st.function(func(st *State, L *glua.LState) int {
-		st.watch.charge(threadBytes)
+		st.threadFor(L)
 		n := wrap.GFunction(L)
 		L.Get(-1).(*glua.LFunction).Upvalues[0].Value().(*glua.LState).SetContext(&st.watch)
 		return n
 	}))
+}
+
+// threadFor counts a thread for the first argument, a function of Lua.
+func (st *State) threadFor(L *glua.LState) {
+	if fn, ok := L.Get(1).(*glua.LFunction); !ok || fn.IsG {
+		argError(L, 1, "Lua function expected")
+	}
+	st.watch.charge(threadBytes)
 }

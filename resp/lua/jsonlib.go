@@ -3,6 +3,7 @@ package lua
 import (
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	glua "github.com/yuin/gopher-lua"
@@ -224,7 +225,7 @@ func jsonDecode(st *State, L *glua.LState) int {
 	d.spaces()
 	v := d.value()
 	d.spaces()
-	if d.at < len(d.src) {
+	if d.at < len(d.src) && d.src[d.at] != 0 { // where C's texts end
 		d.fail("the end", d.at)
 	}
 	L.Push(v)
@@ -244,44 +245,73 @@ func (d *decoder) spaces() {
 
 // fail raises the error of Redis for a token that is not what is expected.
 func (d *decoder) fail(want string, at int) {
-	raise(d.L, "Expected %s but found %s at character %d", want, d.token(at), at+1)
+	raise(d.L, "Expected %s but found %s at character %d", want, d.token(want, at), at+1)
+}
+
+var punctuation = map[byte]string{
+	'{': "T_OBJ_BEGIN", '}': "T_OBJ_END", '[': "T_ARR_BEGIN", ']': "T_ARR_END", ':': "T_COLON", ',': "T_COMMA",
+	0: "T_END",
 }
 
 // token names the token at a position, as cjson does.
-func (d *decoder) token(at int) string {
+func (d *decoder) token(want string, at int) string {
 	if at >= len(d.src) {
 		return "T_END"
 	}
-	switch c := d.src[at]; c {
-	case '{':
-		return "T_OBJ_BEGIN"
-	case '}':
-		return "T_OBJ_END"
-	case '[':
-		return "T_ARR_BEGIN"
-	case ']':
-		return "T_ARR_END"
-	case ':':
-		return "T_COLON"
-	case ',':
-		return "T_COMMA"
-	case '"':
+	rest := d.src[at:]
+	name, known := punctuation[rest[0]]
+	switch {
+	case known:
+		return name
+	case rest[0] == '"':
+		d.at = at
+		d.text(want) // may raise an error of its own
 		return "T_STRING"
-	case 0:
-		return "T_END"
-	default:
-		if number.IsDigit(c) || c == '-' {
-			return "T_NUMBER"
+	case d.hasNumber(rest):
+		if _, n := longestNumber(rest); n == 0 || !d.st.json.decodeInvalid && invalidNumber(rest) {
+			return "invalid number"
 		}
-		rest := d.src[at:]
-		switch {
-		case hasWord(rest, "true"), hasWord(rest, "false"):
-			return "T_BOOLEAN"
-		case hasWord(rest, "null"):
-			return "T_NULL"
-		}
+		return "T_NUMBER"
+	case hasWord(rest, "true"), hasWord(rest, "false"):
+		return "T_BOOLEAN"
+	case hasWord(rest, "null"):
+		return "T_NULL"
 	}
 	return "invalid token"
+}
+
+// hasNumber reports whether cjson reads a number here.
+func (d *decoder) hasNumber(rest string) bool {
+	return rest[0] == '-' || number.IsDigit(rest[0]) || d.st.json.decodeInvalid && invalidNumber(rest)
+}
+
+// invalidNumber reports whether a text begins like a number that JSON does not have.
+func invalidNumber(s string) bool {
+	digits := strings.TrimPrefix(s, "-")
+	switch {
+	case s[0] == '+':
+		return true
+	case hasWord(digits, "0"):
+		return len(digits) > 1 && (digits[1]|0x20 == 'x' || number.IsDigit(digits[1]))
+	}
+	return len(digits) > 2 && (strings.EqualFold(digits[:3], "inf") || strings.EqualFold(digits[:3], "nan"))
+}
+
+// longestNumber reads the longest number that a text begins with, as strtod does. n is its length.
+func longestNumber(s string) (f float64, n int) {
+	for n < len(s) {
+		c := s[n]
+		if !number.IsDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && c != '.' && c != '-' && c != '+' {
+			break
+		}
+		n++
+	}
+	for ; n > 0; n-- {
+		if f, ok := number.Parse(s[:n]); ok {
+			return f, n
+		}
+	}
+	return 0, 0
 }
 
 func hasWord(s, word string) bool { return len(s) >= len(word) && s[:len(word)] == word }
@@ -298,7 +328,7 @@ func (d *decoder) value() glua.LValue {
 	case c == '[':
 		return d.array()
 	case c == '"':
-		return glua.LString(d.text())
+		return glua.LString(d.text("value"))
 	case hasWord(rest, "true"):
 		d.at += 4
 		return glua.LTrue
@@ -308,7 +338,7 @@ func (d *decoder) value() glua.LValue {
 	case hasWord(rest, "null"):
 		d.at += 4
 		return d.st.null
-	case number.IsDigit(c) || c == '-' || c == '+' || c == 'i' || c == 'I' || c == 'n' || c == 'N':
+	case d.hasNumber(rest):
 		return d.number()
 	}
 	d.fail("value", d.at)
@@ -316,35 +346,12 @@ func (d *decoder) value() glua.LValue {
 }
 
 func (d *decoder) number() glua.LValue {
-	end := d.at
-	for end < len(d.src) {
-		c := d.src[end]
-		if !number.IsDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && c != '.' && c != '-' && c != '+' {
-			break
-		}
-		end++
-	}
-	text := d.src[d.at:end]
-	digits := text
-	if digits[0] == '-' {
-		digits = digits[1:]
-	}
-	plain := digits != "" && number.IsDigit(digits[0]) &&
-		(len(digits) == 1 || digits[0] != '0' || !number.IsDigit(digits[1]) && digits[1]|0x20 != 'x')
-	if !plain && !d.st.json.decodeInvalid {
+	f, n := longestNumber(d.src[d.at:])
+	if n == 0 || !d.st.json.decodeInvalid && invalidNumber(d.src[d.at:]) {
 		d.fail("value", d.at)
 	}
-	for end := len(text); end > 0; end-- { // strtod takes the longest number
-		if f, ok := number.Parse(text[:end]); ok {
-			d.at += end
-			return glua.LNumber(f)
-		}
-	}
-	if !number.IsDigit(text[0]) && text[0] != '-' && text[0] != '+' {
-		d.fail("value", d.at)
-	}
-	raise(d.L, "Expected value but found invalid number at character %d", d.at+1)
-	return nil
+	d.at += n
+	return glua.LNumber(f)
 }
 
 func (d *decoder) enter() {
@@ -397,7 +404,7 @@ func (d *decoder) object() glua.LValue {
 		if d.at >= len(d.src) || d.src[d.at] != '"' {
 			d.fail("object key string", d.at)
 		}
-		key := d.text()
+		key := d.text("object key string")
 		d.spaces()
 		d.skip(':', "colon")
 		d.st.watch.reserve(perEntry)
@@ -406,15 +413,15 @@ func (d *decoder) object() glua.LValue {
 	return t
 }
 
-// text reads a string.
-func (d *decoder) text() string {
+// text reads a string, where want is expected.
+func (d *decoder) text(want string) string {
 	begin := d.at
 	d.at++
 	var out []byte
 	from := d.at
 	for {
-		if d.at >= len(d.src) {
-			raise(d.L, "Expected value but found unexpected end of string at character %d", d.at+1)
+		if d.at >= len(d.src) || d.src[d.at] == 0 {
+			d.broken(want, "unexpected end of string", d.at)
 		}
 		switch c := d.src[d.at]; {
 		case c == '"':
@@ -427,7 +434,7 @@ func (d *decoder) text() string {
 			return string(append(out, d.src[from:d.at-1]...))
 		case c == '\\':
 			out = append(out, d.src[from:d.at]...)
-			out = d.escape(out)
+			out = d.escape(out, want)
 			from = d.at
 		default:
 			d.at++
@@ -435,9 +442,14 @@ func (d *decoder) text() string {
 	}
 }
 
-func (d *decoder) escape(out []byte) []byte {
+// broken raises the error for a string.
+func (d *decoder) broken(want, why string, at int) {
+	raise(d.L, "Expected %s but found %s at character %d", want, why, at+1)
+}
+
+func (d *decoder) escape(out []byte, want string) []byte {
 	if d.at+1 >= len(d.src) {
-		raise(d.L, "Expected value but found unexpected end of string at character %d", d.at+2)
+		d.broken(want, "unexpected end of string", d.at+1)
 	}
 	c := d.src[d.at+1]
 	switch c {
@@ -453,15 +465,15 @@ func (d *decoder) escape(out []byte) []byte {
 	case 't':
 		c = '\t'
 	case 'u':
-		return d.unicode(out)
+		return d.unicode(out, want)
 	default:
-		raise(d.L, "Expected value but found invalid escape code at character %d", d.at+1)
+		d.broken(want, "invalid escape code", d.at)
 	}
 	d.at += 2
 	return append(out, c)
 }
 
-func (d *decoder) unicode(out []byte) []byte {
+func (d *decoder) unicode(out []byte, want string) []byte {
 	at := d.at
 	r, ok := d.hex(at)
 	if ok && r >= 0xdc00 && r < 0xe000 {
@@ -476,7 +488,7 @@ func (d *decoder) unicode(out []byte) []byte {
 		}
 	}
 	if !ok {
-		raise(d.L, "Expected value but found invalid unicode escape code at character %d", at+1)
+		d.broken(want, "invalid unicode escape code", at)
 	}
 	return utf8.AppendRune(out, r)
 }

@@ -34,7 +34,7 @@ var redisConstants = map[string]glua.LValue{
 	"REDIS_VERSION": glua.LString("7.0.15"), "REDIS_VERSION_NUM": glua.LNumber(0x7000f),
 }
 
-// fields returns a table with one or two fields.
+// errorTable returns an error as a table.
 func (st *State) errorTable(text string) *glua.LTable {
 	t := st.L.CreateTable(0, 2)
 	t.RawSetString("err", glua.LString(text))
@@ -83,10 +83,11 @@ func (st *State) call(L *glua.LState, raises bool) int {
 			return 1
 		}
 	}
-	t := st.errorTable(fault)
-	if counted {
+	t := st.L.CreateTable(0, 2)
+	if counted { // before the text, as pairs has them in Redis
 		t.RawSetString(countedField, glua.LTrue)
 	}
+	t.RawSetString("err", glua.LString(fault))
 	if raises {
 		L.Error(t, 0)
 	}

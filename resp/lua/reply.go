@@ -1,6 +1,8 @@
 package lua
 
 import (
+	"strings"
+
 	glua "github.com/yuin/gopher-lua"
 
 	"rlserver/resp/lua/number"
@@ -101,11 +103,11 @@ func (w *resultWriter) boolean(yes bool) {
 func (w *resultWriter) table(t *glua.LTable, depth int) (ok bool) {
 	if text, ok := t.RawGetString("err").(glua.LString); ok {
 		w.st.Counted = wasCounted(t)
-		w.fail(w.text(text))
+		w.fail(cText(w.text(text)))
 		return true
 	}
 	if text, ok := t.RawGetString("ok").(glua.LString); ok {
-		w.Status(oneLine(w.text(text)))
+		w.Status(oneLine(cText(w.text(text))))
 		return true
 	}
 	if f, ok := t.RawGetString("double").(glua.LNumber); ok {
@@ -162,6 +164,12 @@ func (w *resultWriter) list(t *glua.LTable, depth int) (ok bool) {
 func countOf(t *glua.LTable) (n int) {
 	each(t, func(_, _ glua.LValue) { n++ })
 	return n
+}
+
+// cText returns a text up to where C's texts end.
+func cText(s string) string {
+	s, _, _ = strings.Cut(s, "\x00")
+	return s
 }
 
 // oneLine replaces line ends, which would end a status.

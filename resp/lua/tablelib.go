@@ -1,6 +1,8 @@
 package lua
 
 import (
+	"fmt"
+
 	glua "github.com/yuin/gopher-lua"
 )
 
@@ -180,6 +182,7 @@ func tableSort(st *State, L *glua.LState) int {
 func (s *sorter) less(a, b glua.LValue) bool {
 	s.st.watch.step(1)
 	if s.fn == nil {
+		s.comparable(a, b)
 		return s.L.LessThan(a, b)
 	}
 	s.L.Push(s.fn)
@@ -189,6 +192,21 @@ func (s *sorter) less(a, b glua.LValue) bool {
 	yes := glua.LVAsBool(s.L.Get(-1))
 	s.L.Pop(1)
 	return yes
+}
+
+// comparable raises the error for values that `<` does not compare: without a position, unlike the
+// operator.
+func (s *sorter) comparable(a, b glua.LValue) {
+	kind, other := a.Type(), b.Type()
+	switch {
+	case kind != other:
+		s.L.Error(glua.LString(fmt.Sprintf("attempt to compare %s with %s", kind, other)), 0)
+	case kind == glua.LTNumber, kind == glua.LTString:
+	default:
+		if fn := s.L.GetMetaField(a, "__lt"); fn == glua.LNil || fn != s.L.GetMetaField(b, "__lt") {
+			s.L.Error(glua.LString(fmt.Sprintf("attempt to compare two %s values", kind)), 0)
+		}
+	}
 }
 
 func (s *sorter) get(i int) glua.LValue { return element(s.t, i) }

@@ -467,6 +467,9 @@ func (c *compiler) expr(e ast.Expr) ast.Expr {
 		return c.concat(e)
 	case *ast.ArithmeticOpExpr:
 		e.Lhs, e.Rhs = c.expr(e.Lhs), c.expr(e.Rhs)
+		if e.Operator == "%" && isNumber(e.Lhs) && isNumber(e.Rhs) {
+			return plusZero(e)
+		}
 	case *ast.UnaryMinusOpExpr:
 		e.Expr = c.expr(e.Expr)
 	case *ast.UnaryNotOpExpr:
@@ -480,6 +483,28 @@ func (c *compiler) expr(e ast.Expr) ast.Expr {
 		}
 	}
 	return e
+}
+
+// isNumber reports whether the interpreter's compiler makes a number of an expression.
+func isNumber(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.NumberExpr:
+		return true
+	case *ast.UnaryMinusOpExpr:
+		return isNumber(e.Expr)
+	case *ast.ArithmeticOpExpr:
+		return isNumber(e.Lhs) && isNumber(e.Rhs)
+	}
+	return false
+}
+
+// plusZero makes -0 of an expression 0: that is what the interpreter's compiler makes of `-3 % 3`.
+func plusZero(e ast.Expr) ast.Expr {
+	zero := &ast.NumberExpr{Value: "0"}
+	zero.SetLine(e.Line())
+	sum := &ast.ArithmeticOpExpr{Operator: "+", Lhs: e, Rhs: zero}
+	sum.SetLine(e.Line())
+	return sum
 }
 
 // maxConstants is how many different constants a function has at most: the interpreter's compiler

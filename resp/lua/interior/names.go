@@ -46,7 +46,11 @@ func InWords(L *glua.LState, level int, text string) string {
 	}
 	f := frameAt(L, level)
 	if m := indexFault.FindStringSubmatch(text); m != nil {
-		return m[1] + "attempt to index " + f.describe(f.indexed(), m[2])
+		at := f.indexed()
+		if f.typeOf(L, at) != m[2] {
+			at = -1 // a value that a metatable has
+		}
+		return m[1] + "attempt to index " + f.describe(at, m[2])
 	}
 	if m := callFault.FindStringSubmatch(text); m != nil {
 		return m[1] + "attempt to call " + f.describe(f.called(), f.calledType(L))
@@ -169,8 +173,8 @@ func (f frame) operand(side int) int {
 
 // calledType returns the type of what was called.
 func (f frame) calledType(L *glua.LState) string {
-	if op, _, _, _, _ := f.instruction(f.pc); op == glua.OP_TFORLOOP {
-		return "nil"
+	if op, a, _, _, _ := f.instruction(f.pc); op == glua.OP_TFORLOOP {
+		return f.typeOf(L, a)
 	}
 	return f.typeOf(L, f.called())
 }
@@ -308,6 +312,7 @@ var (
 	valuesOffset   = must(registryArray.FieldByName("array")).Offset
 	openOffset     = fieldOf[glua.LState]("uvcache").Offset
 	frameOffset    = fieldOf[glua.LState]("currentFrame").Offset
+	handledOffset  = fieldOf[glua.LState]("hasErrorFunc").Offset
 	resultsOffset  = must(fieldOf[glua.LState]("currentFrame").Type.Elem().FieldByName("NRet")).Offset
 	arrayOffset    = fieldOf[glua.LTable]("array").Offset
 	allocOffset    = fieldOf[glua.LState]("alloc").Offset
@@ -357,6 +362,13 @@ func CloseUpvalues(L *glua.LState, base int) {
 		}
 		u = private[*glua.Upvalue](unsafe.Pointer(u), nextOffset)
 	}
+}
+
+// HasHandler returns whether errors are handled before the stack is unwound. The interpreter
+// forgets that when a protected call ends, also for the calls around it. Without a handler, it
+// closes all upvalues when an error is raised.
+func HasHandler(L *glua.LState) *bool {
+	return (*bool)(unsafe.Add(unsafe.Pointer(L), handledOffset))
 }
 
 // CallerIsLua reports whether the library function that runs was called by a function of Lua, which

@@ -95,15 +95,17 @@ func ParseInteger(text string, base int) (f float64, ok bool) {
 	if base == 16 && len(text) > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X') {
 		text = text[2:]
 	}
+	for i := range len(text) { // also behind those that are too many
+		if _, err := strconv.ParseUint(text[i:i+1], base, 64); err != nil {
+			return 0, false
+		}
+	}
 	n, err := strconv.ParseUint(text, base, 64)
 	if err != nil {
-		if numErr, _ := err.(*strconv.NumError); numErr.Err != strconv.ErrRange {
+		if text == "" {
 			return 0, false
 		}
 		n = math.MaxUint64
-	}
-	if strings.IndexByte(text, '_') >= 0 {
-		return 0, false
 	}
 	if negative {
 		n = -n
