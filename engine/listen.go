@@ -64,6 +64,13 @@ func (tx *Tx) Name(name func([]change.Change) []change.Change) {
 // Unnamed reports whether there is something to Name. It is cheap.
 func (tx *Tx) Unnamed() bool { return len(tx.told) > tx.named }
 
+// Tell tells of the changes so far that have events, before the call ends.
+func (tx *Tx) Tell() {
+	if tx.named > 0 {
+		tx.tell(0)
+	}
+}
+
 // tell passes the changes so far to who listens.
 func (tx *Tx) tell(at Position) {
 	list := Changes{tx.told[:tx.named], tx.told[tx.named:]}

@@ -681,6 +681,7 @@ func TestWalkCallsEveryMethod(t *testing.T) {
 		"NoTouch",
 		"Name",
 		"Unnamed",
+		"Tell",
 		"Rewrote",
 	}
 	for method := range reflect.TypeFor[*Tx]().Methods() {

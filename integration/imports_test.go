@@ -102,9 +102,10 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/internal/acl":   {ours: []string{"rlserver/internal/smallfile"}},
 	"rlserver/resp": {
 		ours: []string{
+			"rlserver/resp/tracking",
 			"rlserver/resp/events", "rlserver/resp/notify",
 			"rlserver/cluster/overview", "rlserver/cluster/slot",
-			"rlserver/resp/commands/clustering",
+			"rlserver/resp/commands/caching", "rlserver/resp/commands/clustering",
 			"rlserver/internal/acl", "rlserver/internal/certs", "rlserver/internal/clock",
 			"rlserver/engine", "rlserver/engine/eviction",
 			"rlserver/internal/storage",
@@ -155,8 +156,16 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/events": {
 		ours: []string{"rlserver/engine/change", "rlserver/engine/effect", "rlserver/internal/grammar"},
 	},
+	"rlserver/resp/tracking": {
+		ours: []string{
+			"rlserver/engine", "rlserver/engine/change", "rlserver/engine/effect", "rlserver/resp/config",
+			"rlserver/resp/pubsub", "rlserver/resp/wire",
+		},
+	},
 	"rlserver/resp/notify": {
-		ours: []string{"rlserver/engine", "rlserver/engine/change", "rlserver/resp/events", "rlserver/resp/pubsub"},
+		ours: []string{
+			"rlserver/resp/tracking", "rlserver/engine", "rlserver/engine/change",
+			"rlserver/resp/events", "rlserver/resp/pubsub"},
 	},
 	"rlserver/resp/config": {
 		ours: []string{
@@ -183,6 +192,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/resp/command": {
 		ours: []string{
+			"rlserver/resp/tracking",
 			"rlserver/internal/acl", "rlserver/internal/clock", "rlserver/cluster/overview",
 			"rlserver/cluster/slot",
 			"rlserver/engine", "rlserver/engine/limit", "rlserver/engine/object",
@@ -221,7 +231,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/internal/clock", "rlserver/engine", "rlserver/engine/effect",
 			"rlserver/resp/command",
 			"rlserver/resp/config",
-			"rlserver/resp/executor", "rlserver/resp/pubsub", "rlserver/internal/stats", "rlserver/internal/storage",
+			"rlserver/resp/executor", "rlserver/resp/pubsub", "rlserver/resp/tracking",
+			"rlserver/internal/stats", "rlserver/internal/storage",
 		},
 		others: []string{"github.com/stretchr/testify/assert", "github.com/stretchr/testify/require"},
 	},
@@ -251,6 +262,9 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours: []string{
 			"rlserver/resp/config", "rlserver/internal/grammar",
 		},
+	},
+	"rlserver/resp/commands/caching": {
+		ours: []string{"rlserver/engine", "rlserver/resp/command", "rlserver/resp/tracking"},
 	},
 	"rlserver/resp/commands/clustering": {
 		ours: []string{

@@ -219,6 +219,7 @@ func (s *Server) countHandshakeFailure(ss *session, why *wire.HandshakeError) {
 // nothing.
 func (s *Server) unregister(ss *session) {
 	ss.messages.Close()
+	ss.profile.tracking.Load().Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.remove(ss)

@@ -1,22 +1,23 @@
 package resp
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"rlserver/engine"
 	"rlserver/internal/grammar"
 	"rlserver/resp/clientfilter"
 	"rlserver/resp/command"
+	"rlserver/resp/commands/caching"
 	"rlserver/resp/waitqueue"
 )
 
 func init() {
 	const own = command.NoScript | command.Loading | command.Stale
 	command.Register("connection",
-		&command.Command{Name: "client", Arity: -2, Subs: []*command.Command{
-			{Name: "caching", Arity: 3, Flags: own, Run: clientCaching},
+		&command.Command{Name: "client", Arity: -2, Subs: sorted(append(caching.Commands(), []*command.Command{
 			{Name: "getname", Arity: 2, Flags: own, Run: clientGetName},
-			{Name: "getredir", Arity: 2, Flags: own, Run: clientGetRedir},
 			command.HelpSince("5.0.0"),
 			{Name: "id", Arity: 2, Flags: own, Run: clientID},
 			{Name: "info", Arity: 2, Flags: own, Run: clientInfo},
@@ -37,24 +38,21 @@ func init() {
 				Syntax:  "<LIB-NAME libname | LIB-VER libver>",
 				Summary: "Sets information specific to the client or connection.", Run: clientSetInfo},
 			{Name: "setname", Arity: 3, Flags: own, Run: clientSetName},
-			{Name: "tracking", Arity: -3, Flags: own, Syntax: "<ON | OFF> [OPTIN] [NOLOOP]", Run: clientTracking},
-			{Name: "trackinginfo", Arity: 2, Flags: own, Run: clientTrackingInfo},
 			{Name: "unblock", Arity: -3, Flags: command.Admin | own, Run: clientUnblock},
 			{Name: "unpause", Arity: 2, Flags: command.Admin | own, Run: clientUnpause},
-		}},
+		}...))},
 	)
 }
 
+// sorted sorts commands by their names.
+func sorted(list []*command.Command) []*command.Command {
+	slices.SortFunc(list, func(a, b *command.Command) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
 const (
-	errNoSuchClient = engine.Error("ERR No such client")
-	errNotTracking  = engine.Error("ERR CLIENT CACHING can be called only when the client is in tracking mode with " +
-		"OPTIN or OPTOUT mode enabled")
-	errNotOptOut     = engine.Error("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
-	errNoCaching     = engine.Error("ERR this server does not track keys: replies must not be cached by the client")
-	errNoRedirect    = engine.Error("ERR The client ID you want redirect to does not exist")
+	errNoSuchClient  = engine.Error("ERR No such client")
 	errUnblockReason = engine.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
-	errOnlyOptIn     = engine.Error("ERR this server does not track keys: CLIENT TRACKING ON is accepted only " +
-		"with OPTIN, and CLIENT CACHING YES is refused")
 )
 
 // clientID handles CLIENT ID.
@@ -178,95 +176,5 @@ func clientUnblock(c *command.Call) error {
 	}
 
 	c.Reply.Flag(unblocked)
-	return nil
-}
-
-// clientTracking handles CLIENT TRACKING <ON | OFF> [OPTIN] [NOLOOP]. Some clients send ON OPTIN on
-// every connection. OPTIN tracks only keys that are read after CLIENT CACHING YES, which this
-// server refuses: so it never has to track a key.
-func clientTracking(c *command.Call) error {
-	s := sessionOf(c)
-	on := parseOnOff(&c.Args)
-	optin, declined := false, false
-	for c.Args.More() {
-		switch {
-		case c.Args.Word("OPTIN"):
-			optin = true
-		case c.Args.Word("NOLOOP"):
-		case c.Args.Word("OPTOUT"), c.Args.Word("BCAST"):
-			declined = true
-		case c.Args.Left() > 1 && c.Args.Word("PREFIX"):
-			c.Args.Next()
-			declined = true
-		case c.Args.Left() > 1 && c.Args.Word("REDIRECT"):
-			parseRedirection(&c.Args, s.server)
-			declined = true
-		default:
-			c.Args.Fail(engine.ErrSyntax)
-		}
-	}
-	if on && (declined || !optin) {
-		c.Args.Fail(errOnlyOptIn)
-	}
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-	s.profile.tracking.Store(on)
-	c.Reply.OK()
-	return nil
-}
-
-// parseRedirection parses the id of a client that exists.
-func parseRedirection(a *command.Args, s *Server) {
-	id := a.Integer()
-	if a.Err == nil && len(s.findClients(clientfilter.Filter{IDs: []int64{id}})) == 0 {
-		a.Fail(errNoRedirect)
-	}
-}
-
-// clientCaching handles CLIENT CACHING <YES | NO>, which is always refused.
-func clientCaching(c *command.Call) error {
-	switch {
-	case !sessionOf(c).profile.tracking.Load():
-		return errNotTracking
-	case c.Args.Word("YES"):
-		return errNoCaching
-	case c.Args.Word("NO"):
-		return errNotOptOut
-	}
-	return engine.ErrSyntax
-}
-
-// redirection is the reply of CLIENT GETREDIR: -1 without tracking, 0 without redirection.
-func (s *session) redirection() int64 {
-	if s.profile.tracking.Load() {
-		return 0
-	}
-	return -1
-}
-
-// clientGetRedir handles CLIENT GETREDIR.
-func clientGetRedir(c *command.Call) error {
-	c.Reply.Integer(sessionOf(c).redirection())
-	return nil
-}
-
-// clientTrackingInfo handles CLIENT TRACKINGINFO.
-func clientTrackingInfo(c *command.Call) error {
-	s := sessionOf(c)
-	c.Reply.Mapping(3)
-	c.Reply.BulkString("flags")
-	if s.profile.tracking.Load() {
-		c.Reply.Set(2)
-		c.Reply.BulkString("on")
-		c.Reply.BulkString("optin")
-	} else {
-		c.Reply.Set(1)
-		c.Reply.BulkString("off")
-	}
-	c.Reply.BulkString("redirect")
-	c.Reply.Integer(s.redirection())
-	c.Reply.BulkString("prefixes")
-	c.Reply.Array(0)
 	return nil
 }

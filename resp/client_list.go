@@ -63,11 +63,12 @@ func (s *session) Describe() string {
 			part(clientmem.Reply), p.largest.Load(), h.Chunks.Load(), part(clientmem.Output),
 			s.size()+h.Total()) +
 		fmt.Sprintf("events=%s cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s", events, last,
-			p.account.Load().Name(), s.redirection(), p.resp.Load(), textOf(&p.library), textOf(&p.version))
+			p.account.Load().Name(), p.tracking.Load().Redirection(), p.resp.Load(), textOf(&p.library),
+			textOf(&p.version))
 }
 
 // flagLetters returns the letters of Redis: O in MONITOR, P subscribed, x within MULTI, b blocked,
-// t tracking, U on a Unix socket, e exempt from eviction, N none of these.
+// those of tracking, U on a Unix socket, e exempt from eviction, N none of these.
 func (s *session) flagLetters() (letters string) {
 	if s.profile.monitors.Load() {
 		letters += "O"
@@ -81,9 +82,7 @@ func (s *session) flagLetters() (letters string) {
 	if s.waiter.Load() != nil || s.profile.paused.Load() {
 		letters += "b"
 	}
-	if s.profile.tracking.Load() {
-		letters += "t"
-	}
+	letters += s.profile.tracking.Load().Letters()
 	if _, unix := s.guard.LocalAddr().(*net.UnixAddr); unix {
 		letters += "U"
 	}

@@ -69,18 +69,8 @@ func TestClientSubcommandsRedisLacks(t *testing.T) {
 		{"CLIENT SETINFO LIB-NAME a\x01", "-ERR LIB-NAME cannot contain spaces, newlines or special characters."},
 		{"CLIENT INFO", "$… lib-name=lib(x) lib-ver=1.2.3\n"},
 		{"CLIENT NO-TOUCH ON", "+OK"},
-		{
-			"CLIENT TRACKING ON",
-			"-ERR this server does not track keys: CLIENT TRACKING ON is accepted only with OPTIN, and CLIENT " +
-				"CACHING YES is refused",
-		},
-		{
-			"CLIENT TRACKING ON BCAST",
-			"-ERR this server does not track keys: CLIENT TRACKING ON is accepted only with OPTIN, and CLIENT " +
-				"CACHING YES is refused",
-		},
 		{"CLIENT TRACKING ON OPTIN NOLOOP", "+OK"},
-		{"CLIENT CACHING YES", "-ERR this server does not track keys: replies must not be cached by the client"},
+		{"CLIENT CACHING YES", "+OK"},
 		{"RESET", "+RESET"},
 		{"CLIENT GETREDIR", ":-1"},
 		{"CLIENT INFO", "$… lib-name=lib(x) lib-ver=1.2.3\n"},
@@ -204,16 +194,18 @@ func TestClientListShowsRefusedCommands(t *testing.T) {
 	require.Contains(t, other.do("CLIENT LIST ID 1"), " idle=5 ")
 }
 
-// Options of CLIENT TRACKING that are not supported get an error that says so, not a syntax error.
+// Messages can be redirected to one client that exists.
 func TestClientTrackingRedirect(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()
 	require.Equal(t, ":1", c.do("CLIENT ID"))
 	c.check([]answer{
-		{"CLIENT TRACKING ON REDIRECT 1", "-" + string(errOnlyOptIn)},
-		{"CLIENT TRACKING ON OPTIN REDIRECT 1", "-" + string(errOnlyOptIn)},
-		{"CLIENT TRACKING ON PREFIX a BCAST", "-" + string(errOnlyOptIn)},
+		{"CLIENT TRACKING ON REDIRECT 1 REDIRECT 1", "-ERR A client can only redirect to a single other client"},
+		{"CLIENT TRACKING ON REDIRECT 99", "-ERR The client ID you want redirect to does not exist"},
+		{"CLIENT TRACKING ON REDIRECT 1", "+OK"},
+		{"CLIENT GETREDIR", ":1"},
 		{"CLIENT TRACKING OFF REDIRECT 1", "+OK"},
+		{"CLIENT GETREDIR", ":-1"},
 	})
 }
 

@@ -37,8 +37,9 @@ type fakeCluster struct {
 	server         *Server
 	shared         atomic.Int64 // changes of policies
 	view           command.ClusterView
-	wanted         func() bool // calls of other nodes
-	handOver       error       // of HandOver
+	wanted         func() bool                   // calls of other nodes
+	handOver       error                         // of HandOver
+	waits          atomic.Pointer[chan struct{}] // Wait returns when it is closed
 }
 
 func (f *fakeCluster) HandOver(context.Context) error { return f.handOver }
@@ -94,6 +95,9 @@ func (f *fakeCluster) WriteInfo(section string, write func(string, any)) {
 func (f *fakeCluster) Ask() func() error { return func() error { return f.Wait(0) } }
 
 func (f *fakeCluster) Wait(engine.Position) error {
+	if until := f.waits.Load(); until != nil {
+		<-*until
+	}
 	if f.failed.Load() {
 		return errors.New("leadership has ended")
 	}

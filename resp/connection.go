@@ -111,7 +111,7 @@ func reset(c *command.Call) error {
 	s.profile.noEvict.Store(false)
 	s.logout()
 	s.profile.name.Store(nil)
-	s.profile.tracking.Store(false)
+	s.Tracked.Off()
 	s.setMonitoring(false)
 	c.NoTouch = false
 	if s.replyMode != replySkipThis { // as in Redis, SKIP drops the reply of RESET too

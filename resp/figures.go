@@ -26,7 +26,7 @@ func (s *Server) Figures() command.Figures {
 		Calls: t.calls, Errors: t.errors,
 		Clients: int64(s.clients()), WaitingCalls: waiting, TimedCalls: timed,
 		PausedCalls: s.held.Load(), Monitors: s.executor.Monitors(),
-		Tracking: s.tracking(),
+		Tracking: s.Tracking.Sizes(),
 		Received: t.connections, Rejected: t.rejected, BytesIn: t.in, BytesOut: t.out,
 		CallRate: s.rates.calls.PerSecond(), InRate: s.rates.in.PerSecond(), OutRate: s.rates.out.PerSecond(),
 		FailedLogins: s.AccessLog.Count(acl.DeniedAuth), LoginTimeouts: s.loginTimeouts.Load(),
@@ -38,18 +38,6 @@ func (s *Server) Figures() command.Figures {
 		ClientMemory: s.clientMemory(), UnauthenticatedMemory: s.memory.Unauthenticated.Bytes.Load(),
 		Overhead: s.overhead.Load(), OutOfMemory: s.oomRefusals.Load(),
 	}
-}
-
-// tracking returns how many clients have sent CLIENT TRACKING ON.
-func (s *Server) tracking() (clients int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, ss := range s.sessions {
-		if ss.profile.tracking.Load() && !ss.profile.killed.Load() {
-			clients++
-		}
-	}
-	return clients
 }
 
 // ResetFigures implements command.Server.

@@ -8,6 +8,7 @@ import (
 	"rlserver/resp/command"
 	"rlserver/resp/forward"
 	"rlserver/resp/pubsub/relay"
+	"rlserver/resp/tracking"
 	"rlserver/resp/waitqueue"
 	"rlserver/resp/wire"
 )
@@ -90,6 +91,8 @@ func (s *session) runForNode() {
 			s.runOnGroup(words)
 		case forward.Unblock:
 			s.unblockForNode(words)
+		case tracking.Word:
+			s.trackForNode()
 		case relay.Word:
 			if s.closing = len(words) != 3; !s.closing {
 				s.messages.Relayed(words[1], words[2])

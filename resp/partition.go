@@ -110,6 +110,7 @@ func (s *Server) partitionOf(group int, led Partition) *partition {
 		<-p.ended
 		p.queues.Fail()
 		s.endShards(p.group)
+		s.listener.Forget()
 		s.led[group].CompareAndSwap(p, nil)
 	}()
 	return p

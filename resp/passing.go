@@ -47,6 +47,9 @@ func (s *session) passOn(p *command.Prepared) {
 	for _, w := range p.Words {
 		size += len(w) + len("$10000\r\n\r\n")
 	}
+	if p.Command != watchCommand {
+		s.rememberPassed(*p)
+	}
 	switch {
 	case p.Command == watchCommand:
 		s.watchElsewhere(p)
@@ -74,10 +77,14 @@ func (s *session) markOf(p *command.Prepared, start int) mark {
 	}
 }
 
-// flushBefore sends the replies of the calls before this one.
+// flushBefore sends the replies of the calls before this one. What the client is told of keys that
+// this call reads follows its reply.
 func (s *session) flushBefore() {
 	s.flush()
 	s.replyStart = 0
+	if s.Tracked != nil {
+		s.messages.Hold()
+	}
 }
 
 // collect appends the reply of a call of the batch. It sends the buffer when it is large.
@@ -121,7 +128,9 @@ func (s *session) left() error {
 // passAlone forwards a call that cannot be part of a batch.
 func (s *session) passAlone(p *command.Prepared) {
 	m := s.markOf(p, 0) // its words are overwritten while it waits
-	s.flushBefore()
+	if s.flushBefore(); p.MayWait() {
+		s.flush() // messages need not wait
+	}
 	request := forward.AppendCall(nil, p.Words)
 	s.guard.Memory.Set(clientmem.Waiting, len(request))
 	defer s.guard.Memory.Set(clientmem.Waiting, 0)
@@ -181,6 +190,7 @@ func (s *session) execElsewhere() {
 	c, t := &s.away, s.transaction
 	s.transaction = transaction{}
 	s.flushBefore()
+	s.rememberPassed(t.calls...)
 	var words [][][]byte
 	for i := range t.calls {
 		if t.calls[i].Keys > 0 {

@@ -62,7 +62,7 @@ func (s *session) begin(p *command.Prepared, now int64) error {
 	case len(p.Command.Keys) > 0:
 		// CLIENT REPLY drops the reply of one call: in a group there are several
 		if p.Command.JoinsOthers() && isSmall(p.Words) && s.replyMode == replyOn &&
-			!s.messages.Subscribed() { // it may get messages between the replies
+			!s.messages.Subscribed() && s.Tracked == nil { // messages may come between the replies
 			s.extendGroup()
 		}
 		if len(p.Words) > command.LongWork {

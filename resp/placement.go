@@ -38,6 +38,7 @@ func (s *Server) place(o *Options) {
 	s.Channels.Relay = relay.New(relay.Options{
 		Others: s.otherNodes, Dial: o.Cluster.DialNode, Most: &o.Settings.PubSub.NodeQueue,
 	})
+	s.Tracking.Links = s.Tracking.NewLinks(s.otherNodes, o.Cluster.DialNode, s.listener.Elsewhere)
 	s.passing = forward.NewPool(forward.Options{
 		Nodes: o.Cluster, Hold: o.Hold, MostLinks: max(1, o.Settings.Start.Cluster.ProxyLinks),
 		Held: func(group int) (release func(refused bool)) { return s.Stats.Group(group).Hold() },

@@ -6,6 +6,7 @@ import (
 
 	"rlserver/internal/acl"
 	"rlserver/resp/command"
+	"rlserver/resp/tracking"
 )
 
 // profile is the part of a session that other goroutines may read, for CLIENT LIST and INFO. Only
@@ -20,14 +21,16 @@ type profile struct {
 	// bytes of the largest reply that was counted, see MayReply
 	largest atomic.Int64
 	// commands in a transaction plus 1, as of the last batch; 0 outside MULTI
-	queued   atomic.Int32
-	account  atomic.Pointer[acl.Account] // the user that the connection acts as
-	command  atomic.Pointer[command.Command]
-	name     atomic.Pointer[string]
-	library  atomic.Pointer[string]
-	version  atomic.Pointer[string]
+	queued  atomic.Int32
+	account atomic.Pointer[acl.Account] // the user that the connection acts as
+	command atomic.Pointer[command.Command]
+	name    atomic.Pointer[string]
+	library atomic.Pointer[string]
+	version atomic.Pointer[string]
+	// nil: it has never tracked keys
+	tracking atomic.Pointer[tracking.Client]
+
 	noEvict  atomic.Bool
-	tracking atomic.Bool
 	monitors atomic.Bool // it has sent MONITOR
 	paused   atomic.Bool // its call waits for the end of a pause
 	killed   atomic.Bool // it is being closed: CLIENT LIST and KILL leave it out

@@ -26,6 +26,7 @@ import (
 	"rlserver/resp/notify"
 	"rlserver/resp/ports"
 	"rlserver/resp/pubsub"
+	"rlserver/resp/tracking"
 	"rlserver/resp/waitqueue"
 )
 
@@ -137,7 +138,9 @@ func NewServer(o Options) *Server {
 	s.Channels.Relieve = func() { s.evictClients(&s.memory.Normal) }
 	s.Waiting, s.Env.Server = &s.queues, s
 	s.Scripts = lua.NewScripts()
-	s.listener = notify.New(s.Channels, &o.Settings.NotifyEvents)
+	s.Tracking = tracking.New(&o.Settings.Tracking)
+	s.listener = notify.New(s.Channels, s.Tracking, &o.Settings.NotifyEvents)
+	s.Tracking.Find, s.Tracking.Changed = s.findTarget, func() { s.listener.Apply(o.Engine.Memory()) }
 	s.listener.Attach(o.Engine.Memory())
 	s.executor = executor.New(&s.Env)
 	s.initUsers()

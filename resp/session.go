@@ -143,6 +143,9 @@ func (s *session) runBatch() {
 			break
 		}
 		s.execute(words)
+		if s.Tracked != nil {
+			s.endCaching()
+		}
 		s.applyReplyMode()
 		if before, behind := s.messages.Own(); before != nil || behind != nil {
 			s.insertMessages(before)
@@ -221,13 +224,13 @@ func (s *session) Messages() *pubsub.Conn { return &s.messages }
 // Hear implements engine.Listener.
 func (s *session) Hear(list engine.Changes) {
 	l := s.server.listener
-	l.Tell(&s.messages, list.Named)
+	l.Tell(&s.messages, s.Tracked, list.Named)
 	if len(list.Rest) > 0 { // no handler has ended: it has released its locks in between
 		name := ""
 		if s.Command != nil {
 			name = s.Command.FullName()
 		}
-		l.Tell(&s.messages, events.Name(name, s.Words, list.Rest))
+		l.Tell(&s.messages, s.Tracked, events.Name(name, s.Words, list.Rest))
 	}
 }
 

@@ -46,6 +46,7 @@ func (s *Server) ChangeSettings(c *command.Call, changes []config.Change) error 
 	s.applyMemoryLimits()
 	s.applyDiagnostics()
 	s.listener.Apply(s.Engine.Memory())
+	s.Tracking.Trim(c.Conn.Messages())
 	if changed("maxmemory") {
 		s.warnAboutMaxMemory()
 	}

@@ -21,6 +21,7 @@ import (
 	"rlserver/resp/diagnostics"
 	"rlserver/resp/lua"
 	"rlserver/resp/pubsub"
+	"rlserver/resp/tracking"
 	"rlserver/resp/wire"
 )
 
@@ -39,6 +40,8 @@ type Call struct {
 	Client  int64        // the connection's id
 	Account *acl.Account // the user that the connection acts as
 	Conn    conn
+
+	Tracked *tracking.Client // of a client that has sent CLIENT TRACKING; nil: it has not
 
 	// NoTouch is CLIENT NO-TOUCH: lookups leave the access clocks of keys as they are.
 	NoTouch bool
@@ -93,6 +96,8 @@ type conn interface {
 	TLS() bool
 	// Messages returns what the client publishes and has subscribed to.
 	Messages() *pubsub.Conn
+	// Track returns Call.Tracked, which it makes if there is none.
+	Track() *tracking.Client
 }
 
 // Digits returns an integer as text, which is valid until the next call of Digits.
@@ -220,6 +225,7 @@ type Env struct {
 	Waiting   Waiting
 	Server    Server
 	Channels  *pubsub.Hub
+	Tracking  *tracking.Table
 	Users     *acl.Users
 	AccessLog *acl.Log
 	// ChangeUsers changes the users, in a cluster on all nodes, and applies the change to the

@@ -3,6 +3,8 @@ package command
 import (
 	"runtime/metrics"
 	"time"
+
+	"rlserver/resp/tracking"
 )
 
 // Figures are counts and measurements of the server. INFO, MEMORY and the metrics show them.
@@ -18,7 +20,7 @@ type Figures struct {
 	TimedCalls   int64 // of these, with a timeout
 	PausedCalls  int64 // that CLIENT PAUSE holds back
 	Monitors     int   // clients that have sent MONITOR
-	Tracking     int   // clients that have sent CLIENT TRACKING ON
+	Tracking     tracking.Sizes
 
 	Received, Rejected        int64 // connections
 	BytesIn, BytesOut         int64

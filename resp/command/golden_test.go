@@ -166,8 +166,6 @@ var deviations = map[string]string{
 	"client|kill kinds":              "NAME and MAXAGE are from later versions",
 	"client|list syntax":             "the filters of CLIENT KILL are from later versions",
 	"client|list kinds":              "the filters of CLIENT KILL are from later versions",
-	"client|tracking syntax":         "only options that track no keys are accepted",
-	"client|tracking kinds":          "only options that track no keys are accepted",
 	"hscan syntax":                   "NOVALUES is from Redis 7.4",
 	"command|getkeys syntax":         "Redis documents it from 7.2 on",
 	"command|getkeys kinds":          "Redis documents it from 7.2 on",

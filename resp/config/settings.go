@@ -120,6 +120,7 @@ type Settings struct {
 	onDiskFailure     atomic.Int64 // index in failurePolicies
 
 	PubSub       PubSubLimits
+	Tracking     TrackingLimits
 	NotifyEvents atomic.Uint32 // a change.Class: the keyspace events that are published
 
 	// Scripts.

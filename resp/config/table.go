@@ -232,6 +232,16 @@ var Parameters = []Parameter{
 			(evicted), d (limiters), t (none), or A for all of these; n (new keys) and m (reads of missing ones). None
 			by default.`,
 		Value: eventClasses()},
+	{Name: "tracking-table-max-keys", Group: groupService, Form: "N", Default: "1000000",
+		Help: `How many keys are kept that clients with CLIENT TRACKING have read, 1000000 by default. When a further
+			one is read, they are told that another one has changed. 0: any number.`,
+		Value: integer(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.Tracking.Keys })},
+	{Name: "tracking-max-prefixes-per-client", Group: groupService, Form: "N", Default: "1000",
+		Help:  "How many prefixes one client may track with CLIENT TRACKING BCAST, 1000 by default.",
+		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.Tracking.PrefixesPerClient })},
+	{Name: "tracking-max-prefixes", Group: groupService, Form: "N", Default: "10000",
+		Help:  "How many different prefixes all clients together may track, 10000 by default.",
+		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.Tracking.Prefixes })},
 	{Name: "pubsub-node-queue", Group: groupCluster, Form: "SIZE", Default: "16mb", Example: "16mb",
 		Help: `How many bytes of messages may wait for each other node of a cluster, 16mb by default. Further ones
 			do not reach its subscribers.`,

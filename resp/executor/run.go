@@ -106,6 +106,9 @@ func Run(c *command.Call, p *command.Prepared, keys []engine.Key) (waits bool) {
 			waits = false
 		}
 	}()
+	if c.Tracked.Remembers() {
+		remember(c, p, true)
+	}
 	var err error
 	if c.NoTouch || c.Executing {
 		c.Tx.NoTouch(c.NoTouch, func() { err = p.Command.Run(c) })
@@ -114,6 +117,10 @@ func Run(c *command.Call, p *command.Prepared, keys []engine.Key) (waits bool) {
 	}
 	returned = true
 	NameChanges(c.Tx, p, c.Executing)
+	if c.Tracked.Remembers() {
+		c.Tx.Tell() // what the client reads from now on has not changed
+		remember(c, p, false)
+	}
 	switch err {
 	case nil:
 	case command.ErrWait:
@@ -123,6 +130,18 @@ func Run(c *command.Call, p *command.Prepared, keys []engine.Key) (waits bool) {
 		c.Refuse(err)
 	}
 	return false
+}
+
+// remember has the keys tracked that a call reads. A call that takes locks itself may read them
+// before or after any change that others make: they are tracked from before it on, and again
+// afterwards, if one was told since.
+func remember(c *command.Call, p *command.Prepared, before bool) {
+	const own = command.OwnLocks | command.Stepwise
+	if p.Command.Flags&command.Readonly != 0 && (!before || p.Command.Flags&own != 0) {
+		for _, k := range c.Keys {
+			c.Tracked.Remember(c.Conn.Messages(), k.Name)
+		}
+	}
 }
 
 // NameChanges gives what a call has changed its events, if anybody wants to know. within: the call

@@ -1,5 +1,5 @@
 // Package notify passes on what calls have changed: as keyspace events to the subscribers of their
-// channels.
+// channels, and to the clients that track keys.
 //
 //	engine.Tx     tells of the changes of a call, under its locks: Listener.Tell adds the messages
 //	              to those of the connection, which are sent after the replies of its batch
@@ -22,6 +22,7 @@ import (
 	"rlserver/engine/change"
 	"rlserver/resp/events"
 	"rlserver/resp/pubsub"
+	"rlserver/resp/tracking"
 )
 
 // Listener is what the connections of a server share. It is safe for concurrent use.
@@ -29,15 +30,19 @@ type Listener struct {
 	Dropped atomic.Int64 // changes of nobody's calls of which no one was told, since the start
 
 	channels *pubsub.Hub
+	tracking *tracking.Table
 	classes  *atomic.Uint32 // a change.Class, the value of notify-keyspace-events
+
+	applying sync.Mutex
 
 	mu     sync.Mutex
 	queues map[*engine.Engine]*queue
 }
 
-// New returns a listener that publishes the classes of events to the channels of a hub.
-func New(h *pubsub.Hub, classes *atomic.Uint32) *Listener {
-	return &Listener{channels: h, classes: classes, queues: make(map[*engine.Engine]*queue)}
+// New returns a listener that publishes the classes of events to the channels of a hub, and tells
+// the clients of a table.
+func New(h *pubsub.Hub, t *tracking.Table, classes *atomic.Uint32) *Listener {
+	return &Listener{channels: h, tracking: t, classes: classes, queues: make(map[*engine.Engine]*queue)}
 }
 
 // Attach makes the engines that share a memory tell the listener of the changes of nobody's calls.
@@ -48,12 +53,20 @@ func (l *Listener) Attach(m *engine.Memory) {
 
 // Apply makes the engines that share a memory tell of changes if anybody wants to know.
 func (l *Listener) Apply(m *engine.Memory) {
+	l.applying.Lock() // the last to apply has seen the latest state
+	defer l.applying.Unlock()
 	classes := change.Class(l.classes.Load())
-	m.Tell(classes.Publishes(), classes.Publishes() && classes&change.Miss != 0)
+	m.Tell(classes.Publishes() || l.tracking.Listens(), classes.Publishes() && classes&change.Miss != 0)
 }
 
-// Tell adds the messages about changes to those of a connection.
-func (l *Listener) Tell(m *pubsub.Conn, list []change.Change) {
+// Tell adds the messages about changes to those of a connection. by is the client that has made
+// them, if it tracks keys.
+func (l *Listener) Tell(m *pubsub.Conn, by *tracking.Client, list []change.Change) {
+	l.publish(m, list)
+	l.tracking.Tell(m, by, list)
+}
+
+func (l *Listener) publish(m *pubsub.Conn, list []change.Change) {
 	classes := change.Class(l.classes.Load())
 	if !classes.Publishes() || l.channels.Idle() {
 		return
@@ -80,10 +93,27 @@ func publish(m *pubsub.Conn, classes change.Class, c *change.Change) {
 	}
 }
 
+// Forget tells all clients that track keys that everything has changed.
+func (l *Listener) Forget() { l.send(l.tracking.Flush) }
+
+// Elsewhere tells clients whose calls other nodes run that keys have changed there; nil: all have.
+func (l *Listener) Elsewhere(keys []string) {
+	l.send(func(m *pubsub.Conn) { l.tracking.Elsewhere(m, keys) })
+}
+
+func (l *Listener) send(add func(*pubsub.Conn)) {
+	var m pubsub.Conn
+	m.Init(l.channels, nil)
+	add(&m)
+	m.Order()
+	m.Sent()
+}
+
 // queue has the changes of nobody's calls to the keys of an engine, in order.
 type queue struct {
 	batches []batch
 	size    int
+	lost    bool // changes were dropped
 }
 
 // batch is what was told at a time.
@@ -108,6 +138,7 @@ func (l *Listener) hear(e *engine.Engine, c engine.Changes, at engine.Position) 
 	}
 	if q.size+len(list) > maxQueued {
 		l.Dropped.Add(int64(len(list)))
+		q.lost = true
 		return
 	}
 	q.batches = append(q.batches, batch{list, at})
@@ -120,8 +151,8 @@ func (l *Listener) run(e *engine.Engine, q *queue) {
 	m.Init(l.channels, nil)
 	for {
 		l.mu.Lock()
-		list := q.batches
-		if q.batches, q.size = nil, 0; len(list) == 0 {
+		list, lost := q.batches, q.lost
+		if q.batches, q.size, q.lost = nil, 0, false; len(list) == 0 {
 			delete(l.queues, e)
 			l.mu.Unlock()
 			return
@@ -129,7 +160,11 @@ func (l *Listener) run(e *engine.Engine, q *queue) {
 		l.mu.Unlock()
 		for _, b := range list {
 			if e.Wait(b.at) == nil {
-				l.Tell(&m, b.list)
+				l.publish(&m, b.list)
+			}
+			if l.tracking.Tell(&m, nil, b.list); lost {
+				l.tracking.Flush(&m)
+				lost = false
 			}
 			m.Order()
 			m.Sent()

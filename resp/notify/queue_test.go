@@ -12,6 +12,7 @@ import (
 	"rlserver/engine/change"
 	"rlserver/resp/config"
 	"rlserver/resp/pubsub"
+	"rlserver/resp/tracking"
 )
 
 // stuck is a journal that keeps nothing until it is released.
@@ -26,7 +27,7 @@ func TestQueueIsBounded(t *testing.T) {
 	j := stuck{make(chan struct{})}
 	e := engine.New(engine.Options{Journal: j})
 	settings := config.NewSettings(config.Defaults{})
-	l := New(pubsub.New(&settings.PubSub), new(atomic.Uint32))
+	l := New(pubsub.New(&settings.PubSub), tracking.New(&settings.Tracking), new(atomic.Uint32))
 	l.Attach(e.Memory())
 	list := make([]change.Change, maxQueued/2+1)
 	l.hear(e, engine.Changes{Named: list}, 1)

@@ -79,6 +79,24 @@ func (c *Client) Size() int {
 	return c.bytes
 }
 
+// AddBytes adds to the memory of the subscriptions. Any goroutine may call it.
+func (c *Client) AddBytes(bytes int) {
+	if bytes == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bytes += bytes
+	c.to.SetSubscribed(c.Has(), c.bytes)
+}
+
+// RESP3 reports whether the client speaks RESP3. Any goroutine may call it.
+func (c *Client) RESP3() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.resp3
+}
+
 // Names returns what the client has subscribed to, in order. Any goroutine may call it.
 func (c *Client) Names(kind Kind) []string {
 	c.mu.Lock()
@@ -96,7 +114,7 @@ func (s *subscription) push(r *run) {
 	c := s.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !s.ended {
+	if !s.ended && !c.closed {
 		r.kept = c.to.PushShared(r.bytes(c.resp3)) || r.kept
 	}
 }

@@ -37,6 +37,14 @@ func (m *Conn) Init(h *Hub, to Connection) { m.hub, m.to = h, to }
 // each call. silent: CLIENT REPLY drops the reply.
 func (m *Conn) Begin(silent bool) {
 	m.silent = silent
+	if m.Client == nil {
+		m.Client = m.Shared.Load()
+	}
+	m.Hold()
+}
+
+// Hold keeps what others publish from now on until the replies of the batch are sent.
+func (m *Conn) Hold() {
 	if m.Client != nil && !m.holding {
 		m.hold()
 	}
@@ -122,17 +130,36 @@ func (m *Conn) takeHeld(r *wire.Reply) {
 	}
 }
 
-// change prepares a change of the subscriptions, and returns what ends it. The replies are messages
-// too: with CLIENT REPLY OFF they go to another place than r.
-func (m *Conn) change(r **wire.Reply) (changed func()) {
+// Join makes the connection a client, if it is none yet, which speaks a version of the protocol.
+func (m *Conn) Join(resp3 bool) *Client {
 	if m.Client == nil {
-		m.Client = NewClient(m.to)
-		m.Shared.Store(m.Client)
+		m.Shared.CompareAndSwap(nil, NewClient(m.to))
+		m.Client = m.Shared.Load()
 	}
 	if !m.holding {
 		m.hold()
 	}
-	m.Client.setProtocol((*r).RESP3, nil)
+	m.Client.setProtocol(resp3, nil)
+	return m.Client
+}
+
+// Target returns the connection as a client that messages can be sent to. resp3 reports which
+// version of the protocol it speaks now. Any goroutine may call it.
+func (m *Conn) Target(resp3 func() bool) *Client {
+	if c := m.Shared.Load(); c != nil {
+		return c
+	}
+	c := NewClient(m.to)
+	if m.Shared.CompareAndSwap(nil, c) {
+		c.setProtocol(resp3(), nil) // a HELLO that has not seen the client has stored it
+	}
+	return m.Shared.Load()
+}
+
+// change prepares a change of the subscriptions, and returns what ends it. The replies are messages
+// too: with CLIENT REPLY OFF they go to another place than r.
+func (m *Conn) change(r **wire.Reply) (changed func()) {
+	m.Join((*r).RESP3)
 	c, own := m.Client, *r
 	if m.silent {
 		own = &wire.Reply{RESP3: own.RESP3, B: c.Own}
@@ -162,6 +189,9 @@ func (m *Conn) Reset() {
 
 // SetProtocol sets the version of the protocol for the messages that follow.
 func (m *Conn) SetProtocol(resp3 bool) {
+	if m.Client == nil {
+		m.Client = m.Shared.Load()
+	}
 	if m.Client != nil {
 		m.Client.setProtocol(resp3, func() { m.Client.Own = m.to.TakeHeld(m.Client.Own) })
 	}

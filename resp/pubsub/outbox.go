@@ -29,6 +29,7 @@ type run struct {
 	self    *Client
 	event   bool // events of changes
 	kept    bool // a client still needs the bytes
+	whole   bool // no message is added: the versions differ in more than the first byte
 }
 
 // longRun is the number of bytes from which messages begin another run.
@@ -63,9 +64,29 @@ func (o *Outbox) add(self *Client, t *topic, channel, payload []byte) int {
 	return len(targets)
 }
 
+// Direct adds a message to clients, in both versions of the protocol. Nobody may change its bytes.
+func (o *Outbox) Direct(to []*Client, resp3, resp2 []byte) {
+	o.size += len(resp3)
+	if n := len(o.runs); n > 0 && len(to) == 1 {
+		last := &o.runs[n-1]
+		if last.whole && len(last.targets) == 1 && last.targets[0].client == to[0] && len(last.resp3) < longRun {
+			last.resp3, last.resp2 = append(last.resp3, resp3...), append(last.resp2, resp2...)
+			return
+		}
+	}
+	targets := make([]*subscription, len(to))
+	for i, c := range to {
+		targets[i] = &subscription{client: c}
+	}
+	o.runs = append(o.runs, run{
+		targets: targets, resp3: slices.Clip(resp3), resp2: slices.Clip(resp2), kept: true, whole: true,
+	})
+}
+
 // fits reports whether a message for subscribers belongs to the run.
 func (r *run) fits(targets []*subscription, self *Client) bool {
-	return len(r.resp3) < longRun && r.self == self && len(r.targets) == len(targets) && &r.targets[0] == &targets[0]
+	return !r.whole && len(r.resp3) < longRun && r.self == self &&
+		len(r.targets) == len(targets) && &r.targets[0] == &targets[0]
 }
 
 // appendMessage appends a message in RESP3, which begins with > instead of *.

@@ -13,6 +13,7 @@ import (
 	"rlserver/resp/command"
 	"rlserver/resp/executor"
 	"rlserver/resp/pubsub"
+	"rlserver/resp/tracking"
 )
 
 // Start is the time at which the clock of a Runner starts: 2026-01-01 00:00:00 UTC, in Unix ms.
@@ -130,6 +131,7 @@ func (conn) See(engine.Position)                       {}
 func (conn) FlushStats()                               {}
 func (conn) LogIfSlow(command.Prepared, time.Duration) {}
 func (conn) Messages() *pubsub.Conn                    { return nil }
+func (conn) Track() *tracking.Client                   { return nil }
 func (conn) Local() bool                               { return true }
 func (conn) TLS() bool                                 { return false }
 func (c conn) EvictFor(bytes int64)                    { c.r.Tx.MakeRoomFor(c.r.now, bytes) }

@@ -112,6 +112,7 @@ func (p *program) run(c *command.Call, e *lua.Entry, keys, args [][]byte, readon
 	p.caller, p.entry, p.readonly, p.wrote, p.held, p.failed, p.calls = c, e, readonly, false, false, false, 0
 	p.Env, p.Tx, p.DB, p.Account, p.Conn, p.Client = c.Env, c.Tx, c.DB, c.Account, c.Conn, c.Client
 	p.NoTouch, p.Random, p.Executing, p.InScript = c.NoTouch, c.Random, true, true
+	p.Tracked = c.Tracked
 	p.Hasher.Engine = c.Env.Engine
 	p.Init(c.Env, p)
 	p.state = lua.Take()

@@ -167,7 +167,7 @@ func writeClients(r *report) {
 	r.field("client_recent_max_output_buffer", r.figures.LargestOutput)
 	r.field("blocked_clients", r.figures.WaitingCalls+r.figures.PausedCalls)
 	r.field("monitor_clients", r.figures.Monitors)
-	r.field("tracking_clients", r.figures.Tracking)
+	r.field("tracking_clients", r.figures.Tracking.Clients)
 	r.field("clients_in_timeout_table", r.figures.TimedCalls)
 	r.zero("cluster_connections")
 }
@@ -251,7 +251,7 @@ func writeStats(r *report) {
 	r.field("keyspace_hits", keys.Hits)
 	r.field("keyspace_misses", keys.Misses)
 	r.field("total_error_replies", f.Errors)
-	channels := r.env.Channels
+	channels, tracked := r.env.Channels, &r.figures.Tracking
 	r.field("pubsub_channels", channels.Count(pubsub.Channels))
 	r.field("pubsub_patterns", channels.Count(pubsub.Patterns))
 	r.field("pubsubshard_channels", channels.Count(pubsub.Shards))
@@ -259,11 +259,17 @@ func writeStats(r *report) {
 	if channels.Relay != nil {
 		r.field("pubsub_node_queues", channels.Relay.Queued())
 		r.field("pubsub_node_dropped", channels.Relay.Dropped.Load())
+		r.field("tracking_links", tracked.Nodes)
 	}
+	r.field("tracking_total_keys", tracked.Keys)
+	r.field("tracking_total_items", tracked.Items)
+	r.field("tracking_total_prefixes", tracked.Prefixes)
+	r.field("tracking_total_key_bytes", tracked.Bytes)
+	r.field("tracking_forgotten_keys", tracked.Forgotten)
 	r.zero("sync_full", "sync_partial_ok", "sync_partial_err",
 		"latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
 		"active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
-		"tracking_total_keys", "tracking_total_items", "tracking_total_prefixes", "unexpected_error_replies",
+		"unexpected_error_replies",
 		"dump_payload_sanitizations", "io_threaded_reads_processed", "io_threaded_writes_processed")
 }
 

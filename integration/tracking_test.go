@@ -1,0 +1,200 @@
+package integration
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// tracker is a connection that tracks keys.
+type tracker struct {
+	net.Conn
+	t    *testing.T
+	in   *bufio.Reader
+	told map[string]bool // keys, or "*" for everything, since the last call of told
+}
+
+func track(t *testing.T, address, options string) *tracker {
+	conn, err := dial(address)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	c := &tracker{Conn: conn, t: t, in: bufio.NewReader(conn), told: make(map[string]bool)}
+	c.do("HELLO", "3")
+	require.Equal(t, "OK", c.do("CLIENT", "TRACKING", "ON", options).text)
+	return c
+}
+
+// do returns the reply of a call, and notes what it is told before.
+func (c *tracker) do(words ...string) reply {
+	c.t.Helper()
+	for i := range words {
+		if words[i] == "" {
+			words = words[:i]
+			break
+		}
+	}
+	_, err := io.WriteString(c, frame(words...))
+	require.NoError(c.t, err)
+	for {
+		r := c.next()
+		if r.kind != '>' {
+			return r
+		}
+	}
+}
+
+func (c *tracker) next() reply {
+	c.t.Helper()
+	c.SetReadDeadline(time.Now().Add(patience))
+	r, err := readReply(c.in)
+	require.NoError(c.t, err)
+	if r.kind == '>' {
+		if len(r.items[1].items) == 0 {
+			c.told["*"] = true
+		}
+		for _, key := range r.items[1].items {
+			c.told[key.text] = true
+		}
+	}
+	return r
+}
+
+// expect waits until the client is told of a key, or of all.
+func (c *tracker) expect(key string) {
+	c.t.Helper()
+	for !c.told[key] && !c.told["*"] {
+		c.next()
+	}
+	clear(c.told)
+}
+
+// settle reads what the client is told until nothing more comes for now.
+func (c *tracker) settle() {
+	c.do("PING")
+	clear(c.told)
+}
+
+// A client of the proxy port is told of changes to keys that it has read on other nodes, whatever
+// changes them, and that all may have changed when slots have another leader or a node hangs.
+func TestTrackingOnTheProxyPort(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3, patient...)
+	c.balanced()
+	other := c.proxied(1, 2)
+	reader, prefixes := track(t, "127.0.0.1:"+c.proxy[0], ""), track(t, "127.0.0.1:"+c.proxy[0], "BCAST")
+	links := func() bool { return c.infoOf(0, "stats")["tracking_links"] == "2" }
+	await(t, links)
+	both := func(key string, change func()) {
+		t.Helper()
+		for _, read := range [][]string{
+			{"GET", key}, {"STRLEN", key}, {"EVAL", "return redis.call('EXISTS', KEYS[1])", "1", key},
+		} {
+			reader.settle()
+			prefixes.settle()
+			reader.do(read...)
+			change()
+			reader.expect(key)
+			prefixes.expect(key)
+		}
+		reader.do("MULTI")
+		reader.do("GET", key)
+		reader.do("EXEC")
+		change()
+		reader.expect(key)
+	}
+	for i := range 12 { // on all nodes
+		key := fmt.Sprint("key", i)
+		both(key, func() { require.NoError(t, other.Set(t.Context(), key, i, 0).Err()) })
+		both(key, func() { require.NoError(t, other.Set(t.Context(), key, i, time.Hour).Err()) })
+		both(key, func() {
+			script := "return redis.call('INCR', KEYS[1])"
+			require.NoError(t, other.Eval(t.Context(), script, []string{key}).Err())
+		})
+		both(key, func() {
+			_, err := other.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+				p.Incr(t.Context(), key)
+				return nil
+			})
+			require.NoError(t, err)
+		})
+		both(key, func() { reader.do("SET", key, "own") })
+		prefixes.settle()
+		require.NoError(t, other.PExpire(t.Context(), key, 10*time.Millisecond).Err())
+		prefixes.expect(key)
+		prefixes.expect(key) // it has expired
+	}
+	both("flushed", func() { require.NoError(t, other.FlushAll(t.Context()).Err()) })
+
+	for i := range 12 {
+		reader.do("GET", fmt.Sprint("key", i))
+	}
+	reader.settle()
+	await(t, func() bool { return other.Do(t.Context(), "CLUSTER", "FAILOVER").Err() == nil })
+	reader.expect("*")
+	prefixes.expect("*")
+
+	reader.settle()
+	require.NoError(t, c.run[2].cmd.Process.Signal(syscall.SIGSTOP))
+	reader.expect("*")
+	prefixes.expect("*")
+	require.NoError(t, c.run[2].cmd.Process.Signal(syscall.SIGCONT))
+	await(t, links)
+	c.settled()
+	reader.settle()
+	both("again", func() { require.NoError(t, other.Incr(t.Context(), "again").Err()) })
+
+	reader.Close()
+	prefixes.Close()
+	await(t, func() bool { return c.infoOf(0, "stats")["tracking_links"] == "0" })
+}
+
+// rueidis keeps copies of values, and drops them when they change: of a server alone, as a client
+// of a cluster, and of a proxy port.
+func TestRueidisKeepsCopies(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3, patient...)
+	c.balanced()
+	for name, option := range map[string]rueidis.ClientOption{
+		"alone":   {InitAddress: []string{startServer(t).addr}},
+		"cluster": {InitAddress: c.addresses()},
+		"proxy":   {InitAddress: []string{"127.0.0.1:" + c.proxy[0]}, ForceSingleClient: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, err := rueidis.NewClient(option)
+			require.NoError(t, err)
+			t.Cleanup(client.Close)
+			option.DisableCache = true
+			other, err := rueidis.NewClient(option)
+			require.NoError(t, err)
+			t.Cleanup(other.Close)
+			for i := range 20 {
+				key := fmt.Sprint("copy", i)
+				get := func() (string, bool) {
+					r := client.DoCache(t.Context(), client.B().Get().Key(key).Cache(), time.Hour)
+					text, _ := r.ToString()
+					return text, r.IsCacheHit()
+				}
+				for _, value := range []string{"a", "b", strings.Repeat("c", 10_000)} {
+					require.NoError(t, other.Do(t.Context(), other.B().Set().Key(key).Value(value).Build()).Error())
+					await(t, func() bool {
+						text, _ := get()
+						return text == value
+					})
+					await(t, func() bool { // at the beginning all may have changed
+						_, hit := get()
+						return hit
+					})
+				}
+			}
+		})
+	}
+}
