@@ -68,10 +68,6 @@ func (n *Node) overviewOf(number int, names []string, groups int, policies strin
 	if f.Fault != nil {
 		o.Fault = f.Fault.Error()
 	}
-	o.Counts = overview.Counts{
-		ElectionsCalled: f.ElectionsCalled, ElectionsWon: f.ElectionsWon, LeaderChanges: f.LeaderChanges,
-		HandOvers: f.HandOvers, Rebuilds: f.Rebuilds, Snapshots: f.Snapshots, FailedSnapshots: f.FailedSnapshots,
-		Digests: f.Digests,
-	}
+	o.ReplicaCounts = f.ReplicaCounts
 	return o
 }

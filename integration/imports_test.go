@@ -25,7 +25,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/cluster/group": {
 		ours: []string{
-			"rlserver/internal/clock", "rlserver/cluster/broken", "rlserver/cluster/slot", "rlserver/engine",
+			"rlserver/internal/clock", "rlserver/cluster/broken", "rlserver/cluster/overview",
+			"rlserver/cluster/slot", "rlserver/engine",
 			"rlserver/engine/effect", "rlserver/engine/policy",
 			"rlserver/persistence",
 		},

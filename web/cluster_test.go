@@ -26,8 +26,10 @@ func exampleCluster(groups int) *overview.Cluster {
 		c.Groups = append(c.Groups, overview.Group{
 			Number: i, Leader: "b", Role: overview.Follower, Term: 3, LogEnd: 9, Committed: 8, Applied: 7,
 			LagEntries: 2, Lag: 1500 * time.Millisecond, Counts: overview.Counts{
-				ElectionsCalled: 4, ElectionsWon: 1, LeaderChanges: 5, HandOvers: 6, Rebuilds: 7, Snapshots: 8,
-				FailedSnapshots: 2, Digests: 9,
+				ReplicaCounts: overview.ReplicaCounts{
+					ElectionsCalled: 4, ElectionsWon: 1, LeaderChanges: 5, HandOvers: 6, Rebuilds: 7, Snapshots: 8,
+					FailedSnapshots: 2, Digests: 9,
+				},
 				GroupCounts: stats.GroupCounts{Holding: 1, Held: 2, Refused: 5, Uncertain: 3, Repeat: 4},
 			},
 		})

@@ -6,38 +6,28 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"rlserver/cluster/overview"
 )
 
 // Figures are the state of a group on this node, and what its replica has counted.
 type Figures struct {
 	Status
-	Role       string // leader, follower, candidate or broken
+	Role       string // as in package overview
 	LagEntries uint64 // committed entries that this replica has not applied
 	// LagTime is for how long the oldest of them is missing or, while no leader is heard, for how
 	// long that is so.
 	LagTime time.Duration
 	Disk    error // why the last entry could not be stored; nil: it was
-	Counts
-}
-
-// Counts are what a replica counts, since the start of the node.
-type Counts struct {
-	ElectionsCalled int64 // by this node
-	ElectionsWon    int64
-	LeaderChanges   int64 // how often this node has learned of another leader
-	HandOvers       int64 // of leadership by this node
-	Rebuilds        int64 // of the engine, after what it had decided was not committed
-	Snapshots       int64
-	FailedSnapshots int64
-	Digests         int64 // times that the state was compared, and most replicas had the same
+	overview.ReplicaCounts
 }
 
 type counters struct {
 	electionsCalled, electionsWon, leaderChanges, handOvers, rebuilds, snapshots, failedSnapshots, digests atomic.Int64
 }
 
-func (c *counters) snapshot() Counts {
-	return Counts{
+func (c *counters) snapshot() overview.ReplicaCounts {
+	return overview.ReplicaCounts{
 		ElectionsCalled: c.electionsCalled.Load(), ElectionsWon: c.electionsWon.Load(),
 		LeaderChanges: c.leaderChanges.Load(), HandOvers: c.handOvers.Load(), Rebuilds: c.rebuilds.Load(),
 		Snapshots: c.snapshots.Load(), FailedSnapshots: c.failedSnapshots.Load(),
@@ -47,17 +37,17 @@ func (c *counters) snapshot() Counts {
 
 // Figures returns the figures of the group on this node.
 func (g *Group) Figures() Figures {
-	f := Figures{Status: g.Status(), Counts: g.counters.snapshot()}
+	f := Figures{Status: g.Status(), ReplicaCounts: g.counters.snapshot()}
 	run := g.running.Load()
 	switch {
 	case f.Fault != nil:
-		f.Role = "broken"
+		f.Role = overview.Broken
 	case f.Leads:
-		f.Role = "leader"
+		f.Role = overview.Leader
 	case run.raft.State() == raft.Follower:
-		f.Role = "follower"
+		f.Role = overview.Follower
 	default:
-		f.Role = "candidate" // or elected, and not serving yet
+		f.Role = overview.Candidate // or elected, and not serving yet
 	}
 	f.Disk = g.leadership.diskError()
 	now := time.Now()

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/cluster/clustertest"
+	"rlserver/cluster/overview"
 )
 
 // lines collects what is logged, as JSON.
@@ -96,7 +97,7 @@ func TestLogsSayWhyLeadershipChanged(t *testing.T) {
 		defer last.start()
 		return logged(lostLine, "the node stops")
 	})
-	var sum Counts
+	var sum overview.ReplicaCounts
 	for _, n := range tr.nodes {
 		if n != first {
 			f := n.group.Figures()

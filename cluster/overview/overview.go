@@ -88,15 +88,20 @@ type Group struct {
 
 // Counts are counted by this node since its start; those of calls since CONFIG RESETSTAT.
 type Counts struct {
-	ElectionsCalled int64
+	ReplicaCounts
+	stats.GroupCounts
+}
+
+// ReplicaCounts are what a replica of a group counts.
+type ReplicaCounts struct {
+	ElectionsCalled int64 // by this node
 	ElectionsWon    int64
-	LeaderChanges   int64 // how often the node has learned of another leader
-	HandOvers       int64 // of leadership
-	Rebuilds        int64 // of engines
+	LeaderChanges   int64 // how often this node has learned of another leader
+	HandOvers       int64 // of leadership by this node
+	Rebuilds        int64 // of the engine, after what it had decided was not committed
 	Snapshots       int64
 	FailedSnapshots int64
-	Digests         int64 // times that the state was compared and was that of most replicas
-	stats.GroupCounts
+	Digests         int64 // times that the state was compared, and most replicas had the same
 }
 
 // add adds the counts of a group.

@@ -24,13 +24,15 @@ func example() *Cluster {
 				Number: 0, First: 0, Last: 8191, Leader: "a", Role: Leader, Replicas: []string{"a", "b"}, Term: 3,
 				LogEnd: 12, Committed: 11, Applied: 10, LagEntries: 2, Lag: 5 * time.Millisecond,
 				Policies: "ab12", Counts: Counts{
-					ElectionsCalled: 1, ElectionsWon: 1, LeaderChanges: 2, HandOvers: 3, Rebuilds: 4, Snapshots: 5,
-					FailedSnapshots: 6, Digests: 7,
+					ReplicaCounts: ReplicaCounts{
+						ElectionsCalled: 1, ElectionsWon: 1, LeaderChanges: 2, HandOvers: 3, Rebuilds: 4, Snapshots: 5,
+						FailedSnapshots: 6, Digests: 7,
+					},
 					GroupCounts: stats.GroupCounts{Holding: 1, Held: 7, Refused: 11, Uncertain: 8, Repeat: 9},
 				},
 			},
 			{Number: 1, First: 8192, Last: 16383, Role: Follower, Lag: time.Second, LagEntries: 1, Counts: Counts{
-				ElectionsCalled: 10, GroupCounts: stats.GroupCounts{Uncertain: 1},
+				ReplicaCounts: ReplicaCounts{ElectionsCalled: 10}, GroupCounts: stats.GroupCounts{Uncertain: 1},
 			}},
 			{Number: 2, Role: None, Leader: "b"},
 		},
