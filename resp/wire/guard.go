@@ -58,9 +58,10 @@ type Guard struct {
 	readErr  error       // the error that ended the stream
 	scratch  []byte      // Wait's buffer, which Pause may use until the next Wait
 
-	writing sync.Mutex
-	sender  sender
-	kind    atomic.Int32 // a config.ClientClass
+	receiver receiver
+	writing  sync.Mutex
+	sender   sender
+	kind     atomic.Int32 // a config.ClientClass
 }
 
 // NewGuard returns a guard of a connection that has not authenticated. idle returns how long the
@@ -70,7 +71,7 @@ func NewGuard(conn net.Conn, limits *config.ConnectionLimits, idle func() time.D
 	g.sender.taken.L = &g.writing
 	if socket, ok := conn.(syscall.Conn); ok {
 		g.sender.raw, _ = socket.SyscallConn()
-		g.sender.try = g.sender.trySend
+		g.sender.try, g.receiver.try = g.sender.trySend, g.receiver.tryReceive
 	}
 	return g
 }

@@ -186,7 +186,7 @@ func (s *sender) sendNow(g *Guard, p []byte) (n int, err error) {
 // not block.
 func (s *sender) trySend(fd uintptr) bool {
 	for s.sent < len(s.piece) {
-		n, err := syscall.Write(int(fd), s.piece[s.sent:min(len(s.piece), s.sent+atOnce)])
+		n, err := writeSocket(fd, s.piece[s.sent:min(len(s.piece), s.sent+atOnce)])
 		switch {
 		case err == syscall.EINTR:
 			continue

@@ -81,7 +81,7 @@ func (g *Guard) TLS() bool { return g.tls != nil }
 
 // Read counts the memory of tls.Conn.
 func (b beneath) Read(p []byte) (n int, err error) {
-	n, err = b.Conn.Read(p)
+	n, err = b.g.readSocket(p)
 	t := b.g.tls
 	t.input = max(t.input, len(p))
 	if !t.ready.Load() {
@@ -126,7 +126,7 @@ func (g *Guard) read(p []byte) (int, error) {
 	if g.tls != nil {
 		return g.tls.Read(p)
 	}
-	return g.Conn.Read(p)
+	return g.readSocket(p)
 }
 
 // handshake performs the TLS handshake, until the deadline that limitWait has set, and calls Admit.
