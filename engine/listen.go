@@ -102,7 +102,7 @@ func (tx *Tx) listen(o, after object.Object, f *effect.Effect) {
 			c.Reason = change.Evicted
 		}
 	}
-	tx.told = append(tx.told, c)
+	tx.told = change.Append(tx.told, c)
 }
 
 // listening reports whether changes are told.

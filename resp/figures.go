@@ -26,7 +26,7 @@ func (s *Server) Figures() command.Figures {
 		Calls: t.calls, Errors: t.errors,
 		Clients: int64(s.clients()), WaitingCalls: waiting, TimedCalls: timed,
 		PausedCalls: s.held.Load(), Monitors: s.executor.Monitors(),
-		Tracking: s.Tracking.Sizes(),
+		Tracking: s.Tracking.Sizes(), Unnotified: s.listener.Dropped.Load(),
 		Received: t.connections, Rejected: t.rejected, BytesIn: t.in, BytesOut: t.out,
 		CallRate: s.rates.calls.PerSecond(), InRate: s.rates.in.PerSecond(), OutRate: s.rates.out.PerSecond(),
 		FailedLogins: s.AccessLog.Count(acl.DeniedAuth), LoginTimeouts: s.loginTimeouts.Load(),

@@ -139,7 +139,7 @@ func NewServer(o Options) *Server {
 	s.Waiting, s.Env.Server = &s.queues, s
 	s.Scripts = lua.NewScripts()
 	s.Tracking = tracking.New(&o.Settings.Tracking)
-	s.listener = notify.New(s.Channels, s.Tracking, &o.Settings.NotifyEvents)
+	s.listener = notify.New(s.Channels, s.Tracking, &o.Settings.NotifyEvents, &o.Settings.PubSub.Changes)
 	s.Tracking.Find, s.Tracking.Changed = s.findTarget, func() { s.listener.Apply(o.Engine.Memory()) }
 	s.listener.Attach(o.Engine.Memory())
 	s.executor = executor.New(&s.Env)

@@ -21,6 +21,7 @@ type Figures struct {
 	PausedCalls  int64 // that CLIENT PAUSE holds back
 	Monitors     int   // clients that have sent MONITOR
 	Tracking     tracking.Sizes
+	Unnotified   int64 // changes of nobody's calls that no message has told of
 
 	Received, Rejected        int64 // connections
 	BytesIn, BytesOut         int64

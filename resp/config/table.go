@@ -232,6 +232,10 @@ var Parameters = []Parameter{
 			(evicted), d (limiters), t (none), or A for all of these; n (new keys) and m (reads of missing ones). None
 			by default.`,
 		Value: eventClasses()},
+	{Name: "notify-max-queued", Group: groupService, Form: "N", Default: "65536",
+		Help: `How many keys that have expired or were evicted may wait for the log before messages tell of them, 65536
+			by default. There are no messages of further ones, and clients with CLIENT TRACKING drop everything.`,
+		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.PubSub.Changes })},
 	{Name: "tracking-table-max-keys", Group: groupService, Form: "N", Default: "1000000",
 		Help: `How many keys are kept that clients with CLIENT TRACKING have read, 1000000 by default. When a further
 			one is read, they are told that another one has changed. 0: any number.`,

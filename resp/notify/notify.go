@@ -32,6 +32,7 @@ type Listener struct {
 	channels *pubsub.Hub
 	tracking *tracking.Table
 	classes  *atomic.Uint32 // a change.Class, the value of notify-keyspace-events
+	most     *atomic.Int64  // changes of an engine that may wait for the journal
 
 	applying sync.Mutex
 
@@ -40,9 +41,12 @@ type Listener struct {
 }
 
 // New returns a listener that publishes the classes of events to the channels of a hub, and tells
-// the clients of a table.
-func New(h *pubsub.Hub, t *tracking.Table, classes *atomic.Uint32) *Listener {
-	return &Listener{channels: h, tracking: t, classes: classes, queues: make(map[*engine.Engine]*queue)}
+// the clients of a table. At most so many changes of nobody's calls to keys of an engine may wait
+// for its journal.
+func New(h *pubsub.Hub, t *tracking.Table, classes *atomic.Uint32, most *atomic.Int64) *Listener {
+	return &Listener{
+		channels: h, tracking: t, classes: classes, most: most, queues: make(map[*engine.Engine]*queue),
+	}
 }
 
 // Attach makes the engines that share a memory tell the listener of the changes of nobody's calls.
@@ -122,9 +126,6 @@ type batch struct {
 	at   engine.Position // that the journal must reach before they are published
 }
 
-// maxQueued is how many changes of an engine may wait for the journal.
-const maxQueued = 1 << 16
-
 // hear queues changes. It does not wait, as it is called under the locks of their keys.
 func (l *Listener) hear(e *engine.Engine, c engine.Changes, at engine.Position) {
 	list := append(c.Named, events.Name("", nil, c.Rest)...)
@@ -136,7 +137,7 @@ func (l *Listener) hear(e *engine.Engine, c engine.Changes, at engine.Position) 
 		l.queues[e] = q
 		go l.run(e, q)
 	}
-	if q.size+len(list) > maxQueued {
+	if int64(q.size+len(list)) > l.most.Load() {
 		l.Dropped.Add(int64(len(list)))
 		q.lost = true
 		return

@@ -27,9 +27,11 @@ func TestQueueIsBounded(t *testing.T) {
 	j := stuck{make(chan struct{})}
 	e := engine.New(engine.Options{Journal: j})
 	settings := config.NewSettings(config.Defaults{})
-	l := New(pubsub.New(&settings.PubSub), tracking.New(&settings.Tracking), new(atomic.Uint32))
+	channels, tracked := pubsub.New(&settings.PubSub), tracking.New(&settings.Tracking)
+	l := New(channels, tracked, new(atomic.Uint32), &settings.PubSub.Changes)
 	l.Attach(e.Memory())
-	list := make([]change.Change, maxQueued/2+1)
+	settings.PubSub.Changes.Store(100)
+	list := make([]change.Change, 51)
 	l.hear(e, engine.Changes{Named: list}, 1)
 	require.Eventually(t, func() bool { // it waits for the journal with the first
 		l.mu.Lock()

@@ -261,6 +261,7 @@ func writeStats(r *report) {
 		r.field("pubsub_node_dropped", channels.Relay.Dropped.Load())
 		r.field("tracking_links", tracked.Nodes)
 	}
+	r.field("notify_dropped", r.figures.Unnotified)
 	r.field("tracking_total_keys", tracked.Keys)
 	r.field("tracking_total_items", tracked.Items)
 	r.field("tracking_total_prefixes", tracked.Prefixes)
