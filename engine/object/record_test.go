@@ -47,3 +47,14 @@ func TestRecordsHaveTheirNames(t *testing.T) {
 	assert.Equal(t, "other", s.Name())
 	assert.Nil(t, RecordOf(s))
 }
+
+// The weight of a limiter is what docs/OPERATE.md says for sizing.
+func TestWeightOfALimiter(t *testing.T) {
+	for _, n := range []int{0, 1, 7, 12, 15, 16, 40, 200} {
+		weight := int64(10 + (33+n+7)/8*8)
+		name := []byte(strings.Repeat("n", n))
+		assert.Equal(t, weight, Weigh(NewRecord(FormToken, name)))
+		assert.Equal(t, weight, Weigh(NewRecord(FormFixed, name)))
+		assert.Equal(t, weight+8, Weigh(NewRecord(FormCounter, name)))
+	}
+}
