@@ -21,9 +21,7 @@ func PrefetchNext(o Object) (sum int) {
 	if o == nil {
 		return 0
 	}
-	if name := o.Name(); name != "" {
-		sum = int(name[0])
-	}
+	sum = PrefetchName(o)
 	switch o := o.(type) {
 	case *ZSet:
 		sum += o.Set.PrefetchLast()
@@ -33,4 +31,12 @@ func PrefetchNext(o Object) (sum int) {
 		}
 	}
 	return sum
+}
+
+// PrefetchName loads the name of an object.
+func PrefetchName(o Object) int {
+	if name := o.Name(); name != "" {
+		return int(name[0])
+	}
+	return 0
 }

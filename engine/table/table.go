@@ -16,6 +16,8 @@ type Table struct {
 	kinds []pagesOf
 	gone  uint32 // the first of the dropped pages
 	idle  *atomic.Int64
+
+	fetched int // a sum that makes the reads of refer count as used
 }
 
 // pagesOf is the pages of a kind.
@@ -37,8 +39,7 @@ func (t *Table) of(k kind) *pagesOf {
 }
 
 // New returns an empty table. hash returns the hash of a name that the other methods are given;
-// idle is the bytes of the free slots for records of all tables
-// that share it.
+// idle is the bytes of the free slots for records of all tables that share it.
 func New(hash func(name string) uint64, idle *atomic.Int64) *Table {
 	t := &Table{idle: idle, pages: make([]page, 1)}
 	t.dict = *dict.New(func(r ref) uint64 { return hash(t.object(r).Name()) })
@@ -96,8 +97,17 @@ func (t *Table) Create(hash uint64, f object.Form, name []byte) object.Object {
 	at := p.slot(r)
 	clear(bytesAt(at, int(p.size)))
 	o := f.Place(at, name)
-	t.dict.Insert(hash, r)
+	t.refer(hash, r)
 	return o
+}
+
+// refer adds a reference. If its bucket is full, a split hashes the names in it, which are in as
+// many places: they are loaded together.
+func (t *Table) refer(hash uint64, r ref) {
+	if t.dict.Full(hash) {
+		t.dict.InBucket(hash, func(r ref) { t.fetched += object.PrefetchName(t.object(r)) })
+	}
+	t.dict.Insert(hash, r)
 }
 
 // Insert adds an object whose name the table lacks, and returns the one that the table has from now
@@ -115,7 +125,7 @@ func (t *Table) Insert(hash uint64, o object.Object) object.Object {
 		copy(bytesAt(p.slot(r), int(p.size)), object.RecordOf(o))
 		o = p.object(r)
 	}
-	t.dict.Insert(hash, r)
+	t.refer(hash, r)
 	return o
 }
 

@@ -237,3 +237,24 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 		}
 	}))
 }
+
+// InBucket visits what a split of a full bucket moves.
+func TestInBucket(t *testing.T) {
+	d := newTable(sip)
+	assert.False(t, d.Full(1), "empty")
+	for key := range uint64(1000) {
+		d.insert(key)
+	}
+	full := 0
+	for key := range uint64(1000) {
+		if !d.Full(d.hash(key)) {
+			continue
+		}
+		full++
+		seen := map[uint64]bool{}
+		d.InBucket(d.hash(key), func(i item) { seen[i.key] = true })
+		assert.Len(t, seen, slots)
+		assert.True(t, seen[key])
+	}
+	assert.Positive(t, full)
+}

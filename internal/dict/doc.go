@@ -31,7 +31,8 @@
 // A tag is the byte of an entry's hash below the 32 bits that a directory may use as its index. A
 // lookup compares 8 tags in one step and then, except for one time in twenty, only the entry it
 // looks for. With 16-byte entries, an interface or a hash and a number, that makes 26 bytes an
-// entry on average, directory included, and 10 bytes with the 4-byte entries of package table. A Dict of 16 entries is one bucket.
+// entry on average, directory included, and 10 bytes with the 4-byte entries of package table. A
+// Dict of 16 entries is one bucket.
 //
 // Finding an entry that is in no cache takes three memory accesses in sequence: the tags, the
 // entry, and what the entry points to. For several entries they can overlap, see Prefetch.

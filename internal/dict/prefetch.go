@@ -30,3 +30,13 @@ func (d *Dict[E]) Guess(hash uint64) (e E) {
 	}
 	return b.entries[i%slots]
 }
+
+// Full reports whether the bucket of a hash is full, so that Insert may split it.
+func (d *Dict[E]) Full(hash uint64) bool { return d.len != 0 && d.bucket(hash).n == slots }
+
+// InBucket visits the entries of the bucket of a hash which is Full.
+func (d *Dict[E]) InBucket(hash uint64, visit func(E)) {
+	for _, e := range d.bucket(hash).entries {
+		visit(e)
+	}
+}
