@@ -7,9 +7,9 @@ import (
 
 const (
 	// From maxSize bytes on a chunk is full, but for hits of the tail's last millisecond: they are
-	// appended to up to maxTail, and spread over chunks later.
+	// appended to up to maxTail, and spread over chunks later. A lookup there decodes all of it.
 	maxSize = 256
-	maxTail = 32 << 10
+	maxTail = 1 << 10
 	// A group is divided if it has more spans. Of a smaller one, both parts may have as many.
 	maxSpans = 64
 )
@@ -191,8 +191,14 @@ func (c *chunk) begins(p *place) bool {
 	if c.first != p.at {
 		return c.first < p.at
 	}
-	var buf [few]span
-	return p.cut.has(c.start(buf[:0]).first())
+	for r := c.reader(); ; {
+		if r.next(); (spans{r.span}).before(&p.cut) > 0 {
+			return true
+		}
+		if !r.inGroup() {
+			return false
+		}
+	}
 }
 
 // before returns how many hits are before a place.

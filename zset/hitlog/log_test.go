@@ -179,3 +179,20 @@ func (h history) run(t *testing.T, r *rand.Rand) {
 	l.RemoveSpan(0, l.Len())
 	requireSame(t, nil, l)
 }
+
+// However many hits with gaps between their numbers one millisecond has, a lookup decodes little.
+func TestGapsWithinAMillisecondKeepChunksSmall(t *testing.T) {
+	const hits = 20_000
+	var l Log
+	for i := range uint64(hits) {
+		l.Add(1, 2*i, 2*i+1)
+		require.LessOrEqual(t, l.tail.size(), maxTail+maxEntry)
+	}
+	require.NoError(t, l.Check())
+	require.Equal(t, hits, l.Len())
+	require.Zero(t, testing.AllocsPerRun(10, func() {
+		if !l.Has(1, hits) || l.Has(1, hits+1) {
+			panic("wrong")
+		}
+	}))
+}
