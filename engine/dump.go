@@ -109,14 +109,14 @@ func (tx *Tx) Reload() (keys int) {
 			}
 			sh.flush(db)
 			keys += old.Len()
-			tx.e.reload(tx.now, db, old)
+			tx.e.reload(db, old)
 		}
 	}
 	return keys
 }
 
-func (e *Engine) reload(now int64, db int, old *table.Table) {
-	b := object.Batch{Now: now}
+func (e *Engine) reload(db int, old *table.Table) {
+	var b object.Batch
 	restore := func(effects []effect.Effect) {
 		for i := range effects {
 			f := &effects[i]

@@ -210,6 +210,7 @@ const (
 		"use RL.TOKEN or RL.FIXED for larger costs")
 	ErrManyHits = Error("ERR COST times the number of sliding windows' keys must be at most 1000000: each keeps a " +
 		"member per hit")
+	ErrManyWritten = Error("ERR the log has more than 2097152 hits, which is too many to write out at once")
 	ErrOldPolicies = Error("TRYAGAIN this node does not know yet the policies that this slot has used: send it again")
 
 	ErrNoIDs = Error("ERR ID goes with a sliding window: no other limiter knows its hits by name")

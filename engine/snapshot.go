@@ -73,7 +73,6 @@ func (e *Engine) SnapshotAt(at int64, cut func()) *Snapshot {
 	s := &Snapshot{
 		e: e, at: cmp.Or(at, tx.now), own: new(object.Batch), policies: e.policies.Sorted(), scripts: scripts,
 	}
-	s.own.Now = s.at
 	for i := range e.shards {
 		s.begin(&e.shards[i])
 	}
@@ -209,7 +208,7 @@ func (s *Snapshot) keep(db int, k Key, o object.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.kept) == 0 || s.kept[len(s.kept)-1].Full() {
-		s.kept = append(s.kept, cmp.Or(s.spare, &object.Batch{Now: s.at}))
+		s.kept = append(s.kept, cmp.Or(s.spare, new(object.Batch)))
 		s.spare = nil
 	}
 	s.kept[len(s.kept)-1].Add(w.db, o)

@@ -51,6 +51,14 @@ func (s *Set) hit(member []byte) (h hit, ok bool) {
 	return h, ok && s.has(h)
 }
 
+// hitCount returns how many members are hits; 0 for nil.
+func (s *Set) hitCount() int {
+	if s == nil || s.log == nil {
+		return 0
+	}
+	return s.log.Len()
+}
+
 // hits returns the log, for a change.
 func (s *Set) hits() *hitlog.Log {
 	if s.log == nil {

@@ -25,6 +25,15 @@ type Members struct {
 	packed   []byte // as encoded by Set.Pack, if requested
 }
 
+// MaxWritten is how many hits one call writes out as text at most, other than in replies, which have
+// limits of their own: a log can have more hits than would fit in memory as text.
+const MaxWritten = 2 << 20
+
+// Writable reports whether the members have at most MaxWritten hits, or exist as text already.
+func (m Members) Writable() bool {
+	return m.fresh || m.Len() <= MaxWritten || m.set.hitCount() <= MaxWritten
+}
+
 // Weight estimates how many bytes a set of the members takes.
 func (m Members) Weight() int64 {
 	if m.set == nil || m.set.Len() == 0 {

@@ -55,6 +55,20 @@ func (z View) Len() int {
 	return z.set.Len()
 }
 
+// Writable reports whether the set has at most MaxWritten hits.
+func (z View) Writable() bool { return z.set.hitCount() <= MaxWritten }
+
+// Scannable reports whether a Scan with these arguments visits at most MaxWritten hits and count
+// others. It does not if a single millisecond has more.
+func (z View) Scannable(cursor uint64, count int) bool {
+	if z.Writable() || cursor >= scanIndex {
+		return true
+	}
+	first := z.set.log.After(int64(max(cursor, 1)) - 2)
+	last := min(first+max(1, count), z.set.log.Len()) - 1
+	return last < first || z.set.log.After(z.set.log.TimeAt(last))-first <= MaxWritten
+}
+
 // Score returns the score of a member; ok is false if it is missing.
 func (z View) Score(member []byte) (score float64, ok bool) {
 	if z.set == nil {

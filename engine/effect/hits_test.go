@@ -42,3 +42,14 @@ func TestPackedHitsEqualSingleHits(t *testing.T) {
 		}
 	}
 }
+
+// Hits for the future, which a client has written, do not end the sequence.
+func TestSequenceAfterHitsForTheFuture(t *testing.T) {
+	var q Sequence
+	q.Use(2000, 20)
+	for want := range uint64(3) {
+		first := q.Next(nil, 1000, 1)
+		require.Equal(t, want, first)
+		q.Use(1000, first+1)
+	}
+}

@@ -12,6 +12,9 @@ type Sequence struct {
 // Next returns the first of n consecutive numbers. It skips numbers whose names are in the set
 // already: clients can add any member by ZADD.
 func (q *Sequence) Next(set *zset.Set, now int64, n uint64) (first uint64) {
+	if q.at > now { // a snapshot has hits that a client has written for the future
+		*q = Sequence{at: now}
+	}
 	if now == q.at {
 		first = q.free
 	}

@@ -21,7 +21,6 @@ const EffectWeight = 64
 // Batch is objects converted to effects, a group for each. Large objects are postponed, to be saved
 // in parts.
 type Batch struct {
-	Now     int64 // Unix ms: only a client writes hits that are later
 	Effects []effect.Effect
 	Ends    []int  // of the groups, in effects
 	Text    []byte // copies of text that may change in the keyspace
@@ -83,7 +82,7 @@ const manyHits = 16
 func (b *Batch) putHits(f effect.Effect, expireAt int64, log *zset.Set, part int) {
 	log.VisitHits(part, func(at int64, seq, n uint64) {
 		h := effect.Hits{At: at, Seq: seq, N: effect.MaxHits}
-		for ; n >= manyHits && at <= b.Now; n -= uint64(h.N) {
+		for ; n >= manyHits; n -= uint64(h.N) {
 			h.N = min(h.N, int64(n))
 			many := f
 			many.Kind, many.Hits, many.ExpireAt = effect.AddHits, h, expireAt
@@ -150,7 +149,7 @@ func (b *Batch) Visit(visit func([]effect.Effect)) {
 func (b *Batch) Reset() {
 	clear(b.Effects)
 	clear(b.Large)
-	*b = Batch{Now: b.Now, Effects: b.Effects[:0], Ends: b.Ends[:0], Text: b.Text[:0], Large: b.Large[:0]}
+	*b = Batch{Effects: b.Effects[:0], Ends: b.Ends[:0], Text: b.Text[:0], Large: b.Large[:0]}
 }
 
 // Large is a collection as it was at the time of the snapshot. It needs no lock: its content is not

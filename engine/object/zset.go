@@ -41,6 +41,7 @@ func ZSetIn(o Object) zset.View {
 
 func (o *ZSet) Content(c *Content) {
 	v := zset.ViewOf(o.Set.Clone())
+	c.Many = !v.Writable()
 	c.Append, c.Lasting = func(b []byte) []byte {
 		b = rdb.AppendSortedSet(b, v.Len())
 		for member, score := range v.Members().All() {

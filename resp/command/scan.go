@@ -78,6 +78,8 @@ type Collection struct {
 	Len int
 	// Scan visits about count elements from a cursor on. It returns the next cursor, 0 at the end.
 	Scan func(cursor uint64, count int, visit func(Element)) (next uint64)
+	// Scannable returns an error if such a call would visit too many elements; nil: none does.
+	Scannable func(cursor uint64, count int) error
 }
 
 // ScanElements handles HSCAN, SSCAN and ZSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES],
@@ -104,8 +106,14 @@ func (c *Call) ScanElements(
 		return err
 	}
 
+	count := min(o.Count, maxScanCount)
+	if all.Scannable != nil {
+		if err := all.Scannable(cursor, count); err != nil {
+			return err
+		}
+	}
 	var found []Element
-	next := all.Scan(cursor, min(o.Count, maxScanCount), func(e Element) { found = append(found, e) })
+	next := all.Scan(cursor, count, func(e Element) { found = append(found, e) })
 	if o.noValues {
 		write = nil
 	}

@@ -36,6 +36,9 @@ func dump(c *command.Call) error {
 		c.Reply.Null()
 		return nil
 	}
+	if content.Many {
+		return engine.ErrManyWritten
+	}
 	var b []byte
 	if !content.Lasting {
 		b = content.Append(nil)

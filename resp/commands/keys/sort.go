@@ -139,6 +139,9 @@ func (q *sorting) source(c *command.Call, k engine.Key) (
 		return s.Len(), s.Range, err
 	}
 	set, err := c.Tx.ZSet(k)
+	if err == nil && !set.Writable() {
+		err = engine.ErrManyWritten
+	}
 	return set.Len(), func(lo, hi int) iter.Seq[[]byte] {
 		members := zset.Members{}
 		if lo < hi {

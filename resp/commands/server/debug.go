@@ -173,10 +173,16 @@ func debugObject(c *command.Call) error {
 	references, _ := c.Tx.References(k)
 	idle, _ := c.Tx.Idle(k)
 	length := -1 // without the type
+	var many bool
 	c.Tx.NoTouch(true, func() {
 		content, _ := c.Tx.Content(k)
-		length += len(content.Append(nil))
+		if many = content.Many; !many {
+			length += len(content.Append(nil))
+		}
 	})
+	if many {
+		return engine.ErrManyWritten
+	}
 	accessed := (c.Tx.Now()/1000 - idle) & eviction.ClockMask
 	c.Reply.Status(fmt.Sprintf("Value at:%s refcount:%d encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d",
 		at, references, encoding, length, accessed, idle))

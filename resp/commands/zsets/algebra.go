@@ -95,7 +95,7 @@ func zcombinestore(c *command.Call, combine func(*engine.Tx, operation) zset.Mem
 		return err
 	}
 
-	return store(c, dst, a.keys, a.sets, a.long, func(sets []zset.View) zset.Members {
+	return store(c, dst, a.keys, a.sets, a.long, true, func(sets []zset.View) zset.Members {
 		a.sets = sets
 		return combine(c.Tx, a)
 	})
@@ -212,6 +212,9 @@ func operands(c *command.Call) ([]engine.Key, []zset.View) {
 		return nil, nil
 	}
 	sets, err := c.Tx.ZSets(keys)
+	if err == nil {
+		err = writable(sets)
+	}
 	if err != nil {
 		c.Args.Fail(err)
 	}

@@ -84,6 +84,9 @@ func zrandmember(c *command.Call) error {
 		return err
 	}
 	var picked zset.Members
+	if n > zset.MaxWritten && !z.Writable() {
+		return engine.ErrManyWritten
+	}
 	if n >= 0 {
 		picked = z.Sample(c.Random, n)
 	} else {

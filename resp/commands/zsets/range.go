@@ -106,6 +106,7 @@ func zrangestore(c *command.Call) error {
 		sources,
 		[]zset.View{z},
 		z.Range(&r).Len() > command.LongReply,
+		false,
 		func(sets []zset.View) zset.Members { return sets[0].Range(&r) },
 	)
 }

@@ -10,6 +10,16 @@ import (
 // change. After that it is computed under the locks.
 const storeTries = 3
 
+// writable returns an error if one of the sets is a log with too many hits to be written out.
+func writable(sets []zset.View) error {
+	for _, z := range sets {
+		if !z.Writable() {
+			return engine.ErrManyWritten
+		}
+	}
+	return nil
+}
+
 // store stores in dst what combine returns for the sorted sets of some keys, and replies with the
 // number of members. If that takes long, it is computed from clones after the locks are released,
 // and stored if no source has changed since. The call then takes effect at its end.
@@ -18,14 +28,14 @@ func store(
 	dst engine.Key,
 	keys []engine.Key,
 	sets []zset.View,
-	long bool,
+	long, whole bool,
 	combine func([]zset.View) zset.Members,
 ) error {
 	if !long || c.Executing {
 		return storeMembers(c, dst, combine(sets))
 	}
 	c.TakesLong()
-	w := &Storing{Dst: dst, Sources: keys, Keys: c.Keys, Combine: combine}
+	w := &Storing{Dst: dst, Sources: keys, Keys: c.Keys, Combine: combine, Whole: whole}
 	w.Watch(c.Tx, sets)
 	c.Postpone(func(c *command.Call) error {
 		for try := 1; ; try++ {
@@ -38,6 +48,9 @@ func store(
 }
 
 func storeMembers(c *command.Call, dst engine.Key, members zset.Members) error {
+	if !members.Writable() {
+		return engine.ErrManyWritten
+	}
 	if err := c.Tx.RoomToStore(dst, members); err != nil {
 		return err
 	}
@@ -51,6 +64,7 @@ type Storing struct {
 	Sources, Keys []engine.Key // Keys are Sources and Dst
 	sets          []zset.View
 	Combine       func([]zset.View) zset.Members
+	Whole         bool         // Combine writes out whole sets
 	changes       engine.Watch // of the sources
 }
 
@@ -66,7 +80,10 @@ func (w *Storing) Watch(tx *engine.Tx, sets []zset.View) {
 // Try stores the result if the sources have not changed since Watch. If they have, it clones the
 // current sets; the last try computes and stores the result under the locks.
 func (w *Storing) Try(c *command.Call, last bool) (done bool, err error) {
-	members := c.Tx.Prepare(w.Combine(w.sets))
+	members := w.Combine(w.sets)
+	if members.Writable() {
+		members = c.Tx.Prepare(members)
+	}
 	c.Tx.Begin(c.Env.Clock(), c.DB, w.Keys, true)
 	defer func() { c.Conn.See(c.Tx.End()) }()
 	intact := c.Tx.Intact(&w.changes)
@@ -75,6 +92,9 @@ func (w *Storing) Try(c *command.Call, last bool) (done bool, err error) {
 		return true, storeMembers(c, w.Dst, members)
 	}
 	sets, err := c.Tx.ZSets(w.Sources)
+	if err == nil && w.Whole {
+		err = writable(sets)
+	}
 	switch {
 	case err != nil:
 		return true, err

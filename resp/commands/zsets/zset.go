@@ -210,6 +210,11 @@ func zscan(c *command.Call) error {
 			return z.Scan(cursor, n, func(member []byte, score float64) {
 				visit(command.Element{Name: string(member), Score: score})
 			})
+		}, Scannable: func(cursor uint64, n int) error {
+			if !z.Scannable(cursor, n) {
+				return engine.ErrManyWritten
+			}
+			return nil
 		}}, err
 	}
 	return c.ScanElements(false, open, func(r *wire.Reply, e command.Element) { writeBulkFloat(r, e.Score) })
