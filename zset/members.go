@@ -25,8 +25,8 @@ type Members struct {
 	packed   []byte // as encoded by Set.Pack, if requested
 }
 
-// MaxWritten is how many hits one call writes out as text at most, other than in replies, which have
-// limits of their own: a log can have more hits than would fit in memory as text.
+// MaxWritten is how many hits one call writes out as text at most, other than in replies, which
+// have limits of their own: a log can have more hits than would fit in memory as text.
 const MaxWritten = 2 << 20
 
 // Writable reports whether the members have at most MaxWritten hits, or exist as text already.

@@ -11,7 +11,7 @@ import (
 type Content struct {
 	Append  func(b []byte) []byte
 	Lasting bool
-	Many    bool // the value is a log with too many hits to be written out: Append must not be called
+	Many    bool // too many hits to be written out: Append must not be called
 }
 
 // numbersContent sets the content of a State.

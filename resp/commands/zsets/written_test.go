@@ -14,8 +14,8 @@ import (
 	"rlserver/resp/resptest"
 )
 
-// A log can have more hits than would fit in memory as members. Commands that need few of them work,
-// the others return an error, and a reply that is too large closes its client.
+// A log can have more hits than would fit in memory as members. Commands that need few of them
+// work, and the others return an error.
 func TestHitsThatDoNotFitInMemory(t *testing.T) {
 	ts := resptest.Start(t, config.Defaults{})
 	e, tx, c := ts.Engine, ts.Engine.NewTx(), ts.Dial()
