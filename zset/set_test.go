@@ -2,6 +2,7 @@ package zset
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -335,5 +336,28 @@ func TestCheckFindsFaults(t *testing.T) {
 		require.NoError(t, s.Check())
 		corrupt(s)
 		assert.Error(t, s.Check(), name)
+	}
+}
+
+// Whoever ranges over a set may end with any element, also the last hit before another element.
+func TestRangesEndAnywhere(t *testing.T) {
+	s := New(&hasher)
+	for _, at := range []int64{1000, 1001, 1004} {
+		s.AddHits(at, 8, 4)
+		s.Add(fmt.Append(nil, "other ", at), float64(at)+0.5)
+	}
+	n := s.Len()
+	for lo := range n {
+		for length := 1; lo+length <= n; length++ {
+			for _, all := range []iter.Seq2[[]byte, float64]{s.Ascend(lo, n), s.Descend(0, n-lo)} {
+				seen := 0
+				for range all {
+					if seen++; seen == length {
+						break
+					}
+				}
+				require.Equal(t, length, seen)
+			}
+		}
 	}
 }

@@ -3,6 +3,7 @@ package hitlog
 import (
 	"math/bits"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 )
@@ -190,22 +191,22 @@ func (s spans) under(prefix uint64) (n uint64, lengths int, lo, hi uint64) {
 	return n, lengths, lo, hi
 }
 
-// first returns the first number in byte order.
+// first returns the first number in byte order: it is the least of some length.
 func (s spans) first() (x uint64) {
 	if x = s[0].lo; x == 0 {
 		return 0
 	}
-	for _, r := range s {
-		// the first numbers of r of each length
-		for d := max(digits(r.lo), digits(x)+1); d <= maxDigits && least(d) < r.hi; d++ {
-			candidate := max(r.lo, least(d))
-			if c := before(x); c.has(candidate) {
-				x = candidate
-			}
+	for d := digits(x) + 1; d <= maxDigits && least(d) < s[len(s)-1].hi; d++ {
+		i := sort.Search(len(s), func(i int) bool { return s[i].hi > least(d) })
+		if y := max(s[i].lo, least(d)); leads(y, x) {
+			x = y
 		}
 	}
 	return x
 }
+
+// leads reports whether the text of a number is less than that of one with fewer digits.
+func leads(x, shorter uint64) bool { return x < shorter*powers[digits(x)-digits(shorter)] }
 
 // nth returns the number of an index, below count, in byte order.
 func (s spans) nth(i uint64) (x uint64) {

@@ -354,7 +354,7 @@ func (l *Log) Ascend(lo, hi int, yield func(at int64, seq uint64) bool) bool {
 		return true
 	}
 	i, rest := l.find(lo)
-	skip := uint64(rest)
+	skip, more := uint64(rest), true
 	var buf [few]span
 	for ; left > 0; i++ {
 		for r := l.chunk(i).reader(); left > 0 && r.more(); {
@@ -364,11 +364,12 @@ func (l *Log) Ascend(lo, hi int, yield func(at int64, seq uint64) bool) bool {
 				skip -= n
 				continue
 			}
-			whole := s.ascend(skip, func(seq uint64) bool {
+			s.ascend(skip, func(seq uint64) bool {
 				left--
-				return yield(r.at, seq) && left > 0
+				more = yield(r.at, seq)
+				return more && left > 0
 			})
-			if skip = 0; !whole && left > 0 {
+			if skip = 0; !more {
 				return false
 			}
 		}
@@ -384,7 +385,7 @@ func (l *Log) Descend(lo, hi int, yield func(at int64, seq uint64) bool) bool {
 		return true
 	}
 	i, rest := l.find(hi - 1)
-	skip := uint64(l.chunk(i).n - 1 - rest)
+	skip, more := uint64(l.chunk(i).n-1-rest), true
 	for ; left > 0; i-- {
 		all := l.chunk(i).entries(nil)
 		for left > 0 && len(all) > 0 {
@@ -402,11 +403,12 @@ func (l *Log) Descend(lo, hi int, yield func(at int64, seq uint64) bool) bool {
 				skip -= n
 				continue
 			}
-			whole := s.descend(skip, func(seq uint64) bool {
+			s.descend(skip, func(seq uint64) bool {
 				left--
-				return yield(at, seq) && left > 0
+				more = yield(at, seq)
+				return more && left > 0
 			})
-			if skip = 0; !whole && left > 0 {
+			if skip = 0; !more {
 				return false
 			}
 		}
