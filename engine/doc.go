@@ -95,30 +95,19 @@
 //
 // # Where things are
 //
-//	engine.go       Engine, keys, counters, errors
-//	shard.go        a lock and what it guards; counts per database
+//	engine.go       Engine, keys, errors         shard.go   a lock and what it guards
 //	tx.go           one call or several: locks, lookup, apply, prefetch
+//	held.go         calls that take long: they keep their keys, but not the locks
 //	apply.go        the one function that changes what keys hold, live and in replay
-//	dump.go         DUMP, RESTORE and the digests of keys
-//	watch.go        reports changes to a key, for WATCH and for waiters
+//	dump.go         DUMP, RESTORE, digests       watch.go   reports changes to a key
 //	snapshot.go     all keys at one point in time, while calls continue
-//	memory.go       the memory of keys            evict.go   which keys are evicted
+//	memory.go       the memory of keys           evict.go   which keys are evicted
 //	expire.go       deadlines, the Sweeper; MoveBack for state in the future
 //	algorithms.go   the table of the limiters, and refunds; the arithmetic is in engine/limit
 //	algorithm_*.go  one limiter each: what its keys hold, what it decides and records
 //	limits.go       a call against one limit, or several at once, all or nothing
 //	policy*.go      named limits: how they change, and calls decided by several
 //	strings.go, bits.go, hashes.go, zsets.go, elements.go (lists, sets), keys.go: the operations
-//
-// These packages have no shards and no locks:
-//
-//	engine/effect    the kinds of changes          engine/object    the values of keys
-//	engine/eviction  which key is evicted          engine/limit     the arithmetic of limiters
-//	engine/denials   the keys denied most          engine/policy    named limits
-//	engine/rule      the text of limits           engine/table    the keys of a shard
-//	zset, dict, bitmap   data structures
-//
-// The fields of limits and policies are parsed in engine/rule.
 //
 // # Memory
 //
@@ -133,16 +122,8 @@
 // The limiters without a log are in pages without pointers, see package table. So an object is
 // valid until the call ends or deletes it, and Rename and Move give a limiter another place.
 //
-// # Why package dict
-//
-// The table of a shard finds objects through it. Go's map would hash each name a second time, and
-// has neither a cursor nor deadlines. Package dict takes a hash that was computed before and walks
-// in hash order, so that SCAN neither misses a key that stays nor returns one twice. It splits
-// bucket by bucket, so that growth never pauses a shard, and keeps the times that the Sweeper uses.
-//
 // # Left out on purpose
 //
 // No rollback, no replication state, no statistics beyond a few counters per shard and two per
-// policy. Replies are formatted and requests parsed in package resp. The engine calls no package
-// above it.
+// policy. Replies are formatted and requests parsed in package resp.
 package engine

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"rlserver/engine/counts"
 	"rlserver/engine/denials"
 	"rlserver/engine/effect"
 	"rlserver/engine/lock"
@@ -54,7 +55,7 @@ type Engine struct {
 	databases int
 	journal   Journal
 	Scripts   *script.Table
-	held      atomic.Int64 // calls that hold shards for long, see Tx.Hold
+	Holds     lock.Holds // see Tx.Hold
 	// reading requires the lock of any shard, or naming; writing requires all of them and naming
 	policies policy.Table
 	shared   *policy.Shared // nil: there are only its own
@@ -138,40 +139,15 @@ func (e *Engine) Changes() (sum int64) {
 }
 
 // Stats are counters since the start, or since ResetStats.
-type Stats struct {
-	Hits    int64 // lookups by readers that found a key
-	Misses  int64 // and those that did not
-	Expired int64 // keys deleted because they had expired
-	Evicted int64 // keys deleted to free memory
-}
+type Stats = counts.Stats
 
 // ResetStats sets all counters to 0, those of denials and of the policies too.
 func (e *Engine) ResetStats() { e.NewTx().ResetStats() }
 
-// eachShard visits one shard after the other under its lock. It is called on an idle Tx, or after
-// BeginAll, whose locks it then uses.
-func (tx *Tx) eachShard(visit func(*shard)) {
-	held := len(tx.locked) > 0
-	for i := range tx.e.shards {
-		sh := &tx.e.shards[i]
-		if !held {
-			sh.mu.Lock()
-		}
-		visit(sh)
-		if !held {
-			sh.mu.Unlock()
-		}
-	}
-}
-
 // Stats adds up the shards' counters. It takes no lock.
 func (e *Engine) Stats() (sum Stats) {
 	for i := range e.shards {
-		c := &e.shards[i].stats
-		sum.Hits += c.Hits.Load()
-		sum.Misses += c.Misses.Load()
-		sum.Expired += c.Expired.Load()
-		sum.Evicted += c.Evicted.Load()
+		e.shards[i].stats.Add(&sum)
 	}
 	return sum
 }
@@ -181,10 +157,18 @@ func (tx *Tx) ResetStats() {
 	for _, p := range tx.e.Policies() {
 		p.ResetDecisions()
 	}
-	tx.eachShard(func(sh *shard) {
+	held := len(tx.locked) > 0
+	for i := range tx.e.shards {
+		sh := &tx.e.shards[i]
+		if !held {
+			sh.mu.Lock()
+		}
 		sh.stats.Reset()
 		sh.denied = denials.Counters{}
-	})
+		if !held {
+			sh.mu.Unlock()
+		}
+	}
 }
 
 // Error is an error that is sent to the client as it is: the first word is its code, the rest says
@@ -206,6 +190,7 @@ const (
 	ErrSameObject     = Error("ERR source and destination objects are the same")
 	ErrStringTooLong  = Error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
 	ErrOutOfMemory    = Error("OOM command not allowed when used memory > 'maxmemory'.")
+	ErrBusy           = Error("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")
 	ErrTooManyHits    = Error("ERR COST must be at most 1000000 for a sliding window, which keeps a member per hit: " +
 		"use RL.TOKEN or RL.FIXED for larger costs")
 	ErrManyHits = Error("ERR COST times the number of sliding windows' keys must be at most 1000000: each keeps a " +
@@ -215,43 +200,3 @@ const (
 
 	ErrNoIDs = Error("ERR ID goes with a sliding window: no other limiter knows its hits by name")
 )
-
-// lock takes the locks of a call, see lock.All. If a script holds a shard for long, it waits too,
-// or with patient false takes no lock and reports false.
-func (tx *Tx) lock(patient bool) (ok bool) {
-	if len(tx.locked) == 1 {
-		return tx.locked[0].mu.Take(patient)
-	}
-	return lock.All(tx.locked, patient)
-}
-
-func (sh *shard) Mutex() *lock.Lock { return &sh.mu }
-
-// Hold unlocks the shards of a call that takes long, so that others are refused instead of waiting
-// for it. The call goes on as before. Resume is called before End.
-func (tx *Tx) Hold() {
-	tx.e.held.Add(1)
-	for _, sh := range tx.locked {
-		sh.mu.Hold()
-	}
-}
-
-// Resume ends Hold.
-func (tx *Tx) Resume() {
-	for _, sh := range tx.locked {
-		sh.mu.Resume()
-	}
-	tx.e.held.Add(-1)
-}
-
-// Held reports whether any shard is held for long.
-func (e *Engine) Held() bool { return e.held.Load() > 0 }
-
-// AwaitCalls returns when all calls that hold locks now have ended. The caller holds none.
-func (e *Engine) AwaitCalls() {
-	for i := range e.shards {
-		e.shards[i].mu.Lock()
-		//lint:ignore SA2001 the lock is only waited for
-		e.shards[i].mu.Unlock()
-	}
-}

@@ -129,9 +129,7 @@ const (
 func (v *evictor) evictFrom(sh *shard, now int64) {
 	tx := v.tx
 	tx.locked = append(tx.locked, sh)
-	if !tx.begin(now, 0, true, false) {
-		return // a script holds it for long
-	}
+	tx.begin(now, 0, true, true)
 	defer tx.endStep()
 	v.best, v.expired, v.enough, v.visited = nil, nil, false, 0
 	for buckets := 0; buckets < maxBuckets && !v.enough; buckets++ {
@@ -198,7 +196,7 @@ func (sh *shard) turnTo(volatile bool) *space {
 // visit compares one more key with the best so far.
 func (v *evictor) visit(sh *shard, o object.Object) {
 	v.visited++
-	if v.expired != nil {
+	if v.expired != nil || v.tx.e.holdsObject(o) {
 		return
 	}
 	if o.Expired(sh.now) {

@@ -2,9 +2,10 @@ package engine
 
 import (
 	"math"
+	"slices"
 
 	"rlserver/engine/effect"
-	"rlserver/engine/limit"
+	"rlserver/engine/moveback"
 	"rlserver/engine/object"
 )
 
@@ -94,7 +95,7 @@ func (e *Engine) NewSweeper() *Sweeper {
 		if at == 0 {
 			return math.MaxInt64
 		}
-		if o.Expired(s.tx.now) {
+		if o.Expired(s.tx.now) && !e.holdsObject(o) {
 			s.due = append(s.due, o) // deleted at the end of the step
 			return math.MaxInt64
 		}
@@ -117,11 +118,7 @@ func (s *Sweeper) Rounds() float64 {
 func (s *Sweeper) Step(now int64) (deleted int) {
 	sh := &s.e.shards[s.shards%len(s.e.shards)]
 	s.tx.locked = append(s.tx.locked, sh)
-	if !s.tx.begin(now, s.db, true, false) { // a script holds it for long
-		s.db, s.cursor = 0, 0
-		s.shards++
-		return 0
-	}
+	s.tx.begin(now, s.db, true, true)
 	defer s.tx.End()
 
 	s.look(sh)
@@ -170,96 +167,22 @@ func (e *Engine) MoveBack(latest, present int64) (changed int) {
 	tx := e.NewTx()
 	tx.BeginAll(latest, 0, true)
 	defer tx.unlock()
-	m := mover{tx: tx, present: present, by: latest - present}
+	m := moveback.Mover{Present: present, By: latest - present, Key: e.Key, Apply: tx.apply}
 	for _, sh := range tx.locked {
 		for db := range sh.dbs {
-			changed += m.database(sh, db)
+			if sh.dbs[db].keys == nil {
+				continue
+			}
+			tx.db = db
+			for _, o := range slices.Collect(sh.dbs[db].keys.All()) {
+				before := tx.changed
+				m.Move(o)
+				if tx.changed != before {
+					changed++
+				}
+			}
 		}
 		sh.now = present
 	}
 	return changed
-}
-
-// mover is the state of a MoveBack.
-type mover struct {
-	tx          *Tx
-	present, by int64
-}
-
-func (m *mover) database(sh *shard, db int) (changed int) {
-	if sh.dbs[db].keys == nil {
-		return 0
-	}
-	var objects []object.Object
-	for o := range sh.dbs[db].keys.All() {
-		objects = append(objects, o)
-	}
-	m.tx.db = db
-	for _, o := range objects {
-		before := m.tx.changed
-		m.object(o)
-		if m.tx.changed != before {
-			changed++
-		}
-	}
-	return changed
-}
-
-func (m *mover) object(o object.Object) {
-	k, expireAt := m.tx.e.Key(object.BytesOf(o.Name())), o.Deadline()
-	switch o := o.(type) {
-	case object.State:
-		f := &effect.Effect{Key: k, ExpireAt: m.deadline(expireAt)}
-		if o.MoveBack(f, m.present, m.by) {
-			m.tx.apply(o, f)
-		}
-		return
-	case *object.ZSet:
-		m.members(k, o)
-	}
-	if at := m.deadline(expireAt); at != expireAt {
-		m.tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: at})
-	}
-}
-
-// deadline moves a time that may be in the future even if the clock is right.
-func (m *mover) deadline(at int64) int64 {
-	if at == 0 || at == math.MaxInt64 || at-m.present < m.by/2 {
-		return at
-	}
-	return at - m.by
-}
-
-// members moves the scores of a sorted set that are times.
-func (m *mover) members(k Key, o *object.ZSet) {
-	type member struct {
-		name string
-		at   int64
-		hit  bool
-	}
-	var moved []member
-	last := 0.0
-	if n := o.Set.Len(); n > 0 {
-		last = o.Set.ScoreAt(n - 1)
-	}
-	leases := limit.Lapse(last) == o.ExpireAt // the deadline of a log of hits is after the last hit
-	for name, score := range o.Set.Ascend(o.Set.FirstAfter(float64(m.present)), o.Set.Len()) {
-		at := int64(score)
-		_, hit := effect.ParseHitName(string(name), at)
-		switch {
-		case score > math.MaxInt64/2 || float64(at) != score:
-		case hit, at <= o.ExpireAt && (!leases || m.deadline(at) != at):
-			moved = append(moved, member{string(name), at, hit})
-		}
-	}
-	for _, x := range moved {
-		f := effect.Effect{Kind: effect.Add, Key: k, Field: []byte(x.name), Score: float64(x.at - m.by)}
-		if x.hit {
-			f.Field = object.FreeHit(o, x.name, x.at, x.at-m.by)
-		}
-		m.tx.apply(o, &f)
-		if x.hit {
-			m.tx.apply(o, &effect.Effect{Kind: effect.Remove, Key: k, Field: []byte(x.name)})
-		}
-	}
 }

@@ -202,16 +202,29 @@ type scanned struct {
 //
 // It is called on an idle Tx, not between Begin and End, and locks one shard after the other, for a
 // few hundred keys at a time; visit is called under no lock. After BeginAll it uses the locks and
-// the time of that call. The next End returns the position of the latest change it has seen.
-func (tx *Tx) Scan(now int64, db int, cursor uint64, count int, visit func(name []byte, t object.Type)) (next uint64) {
+// the time of that call. The next End returns the position of the latest change it has seen. It
+// reports false if a script holds a key of the next shard for too long.
+func (tx *Tx) Scan(
+	now int64, db int, cursor uint64, count int, visit func(name []byte, t object.Type),
+) (next uint64, ok bool) {
 	var found []scanned
 	index, position := cursor>>cursorShift, cursor&(1<<cursorShift-1)
 	for index < uint64(len(tx.e.shards)) {
 		if count <= 0 {
-			return index<<cursorShift | position
+			return index<<cursorShift | position, true
+		}
+		sh, held := &tx.e.shards[index], len(tx.locked) > 0
+		if !held {
+			tx.locked, tx.whole = append(tx.locked, sh), true
+			if !tx.begin(now, db, false, false) {
+				return 0, false
+			}
 		}
 		var seen int
-		position, seen = tx.scanShard(&tx.e.shards[index], now, db, position, min(count, scanStep), &found)
+		position, seen = tx.scanShard(sh, db, position, min(count, scanStep), &found)
+		if !held {
+			tx.endStep()
+		}
 		for _, key := range found {
 			visit(key.name, key.kind)
 		}
@@ -221,19 +234,12 @@ func (tx *Tx) Scan(now int64, db int, cursor uint64, count int, visit func(name 
 			index++
 		}
 	}
-	return 0
+	return 0, true
 }
 
 // scanShard appends about count keys of a shard, from the position on, to found. Expired keys count
 // as seen but are deleted instead.
-func (tx *Tx) scanShard(
-	sh *shard, now int64, db int, position uint64, count int, found *[]scanned,
-) (next uint64, seen int) {
-	if len(tx.locked) == 0 {
-		tx.locked = append(tx.locked, sh)
-		tx.begin(now, db, false, true)
-		defer tx.endStep()
-	}
+func (tx *Tx) scanShard(sh *shard, db int, position uint64, count int, found *[]scanned) (next uint64, seen int) {
 	keys := sh.dbs[db].keys
 	if keys == nil {
 		return 0, 0

@@ -94,8 +94,8 @@ func TestScanAndRandomKeyDeleteExpiredKeys(t *testing.T) {
 		l.fill(1, 1, time.Hour)
 		time.Sleep(time.Minute)
 		tx, seen := l.NewTx(), 0
-		for cursor := tx.Scan(time.Now().UnixMilli(), 1, 0, 10, func([]byte, object.Type) { seen++ }); cursor != 0; {
-			cursor = tx.Scan(time.Now().UnixMilli(), 1, cursor, 10, func([]byte, object.Type) { seen++ })
+		for cursor, more := uint64(0), true; more; more = cursor != 0 {
+			cursor, _ = tx.Scan(time.Now().UnixMilli(), 1, cursor, 10, func([]byte, object.Type) { seen++ })
 		}
 		assert.Equal(t, 1, seen)
 		assert.Equal(t, 1, l.size())

@@ -7,8 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"rlserver/engine/eviction"
 )
 
 // within fails the test if do is stuck: if it has not returned after 30 s.
@@ -104,37 +102,4 @@ func TestKeysThatAreNotLockedAreRefused(t *testing.T) {
 	theirs.End()
 	tx.End()
 	assert.Panics(t, func() { tx.Exists(mine) }, "after the end of the call")
-}
-
-// Work in the background, and for other keys, passes over a shard that a script holds for long.
-func TestNobodyWaitsForAHeldShard(t *testing.T) {
-	e := New(Options{Shards: 4})
-	fill(e, 0, "k", 100, epoch+1)
-	k := e.Key([]byte("k1"))
-	held := e.NewTx()
-	held.Begin(epoch, 0, []Key{k}, true)
-	held.Hold()
-	within(t, "something waits for a script", func() {
-		sweeper := e.NewSweeper()
-		for sweeper.Rounds() < 2 {
-			sweeper.Step(epoch + 2)
-		}
-		e.SetEviction(eviction.AllKeysLRU, DefaultSamples)
-		e.SetBudget(0)
-		e.NewTx().MakeRoom(epoch)
-		e.Usage(0, k)
-		e.StringLength(0, k)
-		e.NameOf(0, k.Hash)
-		e.Discard()
-	})
-	held.Resume()
-	keys, _ := held.Count(0)
-	assert.Positive(t, keys, "the script has its keys to its end")
-	held.End()
-	require.Eventually(t, func() bool {
-		sh := e.shardOf(k)
-		sh.mu.Lock()
-		defer sh.mu.Unlock()
-		return sh.discarded
-	}, 10*time.Second, time.Millisecond)
 }

@@ -8,6 +8,7 @@ import (
 
 	"rlserver/engine/denials"
 	"rlserver/engine/effect"
+	"rlserver/engine/lock"
 	"rlserver/engine/object"
 )
 
@@ -104,11 +105,9 @@ func (m *Memory) Top(db, n int) (top []denials.Count) {
 // Stats is the sum of Engine.Stats.
 func (m *Memory) Stats() (sum Stats) {
 	for _, e := range m.Engines() {
-		s := e.Stats()
-		sum.Hits += s.Hits
-		sum.Misses += s.Misses
-		sum.Expired += s.Expired
-		sum.Evicted += s.Evicted
+		for i := range e.shards {
+			e.shards[i].stats.Add(&sum)
+		}
 	}
 	return sum
 }
@@ -135,8 +134,8 @@ func (e *Engine) Memory() *Memory { return e.memory }
 
 // Discard removes the engine from the memory that it shares, when it is no longer used, and drops
 // its keys: idle connections may refer to it for as long as they are open. It takes the locks of
-// its shards, one after the other, and may be called again. Keys that a script holds for long, see
-// Hold, are dropped when it ends: Discard does not wait for that.
+// its shards, one after the other, and may be called again. If a script holds keys of one, see
+// Hold, this one is dropped when it ends: Discard does not wait for that.
 func (e *Engine) Discard() {
 	m := e.memory
 	m.mu.Lock()
@@ -146,14 +145,17 @@ func (e *Engine) Discard() {
 	}
 	m.mu.Unlock()
 	for i := range e.shards {
-		if sh := &e.shards[i]; sh.mu.Take(false) {
-			sh.discard()
-		} else { // a script holds it, for as long as it likes
-			go func() {
-				sh.mu.Lock()
-				sh.discard()
-			}()
+		tx := e.NewTx()
+		tx.locked, tx.whole = append(tx.locked, &e.shards[i]), true
+		if lock.All(tx.locked); tx.blockedBy() == nil {
+			tx.locked[0].discard()
+			continue
 		}
+		lock.Release(tx.locked)
+		go func() { // for as long as it likes
+			tx.lock(true)
+			tx.locked[0].discard()
+		}()
 	}
 }
 
@@ -219,8 +221,8 @@ func (tx *Tx) MemoryUsage(k Key) (bytes int64, ok bool) {
 // Usage is MemoryUsage outside of a call; 0 for a missing key, or one that a script holds for long.
 // It takes the key's lock itself.
 func (e *Engine) Usage(db int, k Key) (bytes int64) {
-	sh := e.shardOf(k)
-	if !sh.mu.Take(false) {
+	sh, ok := e.lockFree(k.Hash)
+	if !ok {
 		return 0
 	}
 	defer sh.mu.Unlock()

@@ -78,8 +78,9 @@ type PolicyChanges struct {
 // If the algorithm changes, the keys of the former algorithm are deleted, in all databases: those
 // named `name:{…}` that hold its type and have a deadline. If the window of FIXED changes, the keys
 // are deleted that count in a window which is not within a new one. Both visit every key while all
-// calls wait: some 0.1 s for a million keys. The caller holds no lock.
-func (e *Engine) SetPolicies(now int64, list []*policy.Policy) (c PolicyChanges) {
+// calls wait: some 0.1 s for a million keys. The caller holds no lock. If a script holds keys for
+// too long, nothing changes, and the error is ErrBusy.
+func (e *Engine) SetPolicies(now int64, list []*policy.Policy) (c PolicyChanges, err error) {
 	e.changing.Lock()
 	defer e.changing.Unlock()
 	var changed []*policy.Policy
@@ -101,10 +102,12 @@ func (e *Engine) SetPolicies(now int64, list []*policy.Policy) (c PolicyChanges)
 		}
 	}
 	if len(changed) == 0 {
-		return c
+		return c, nil
 	}
 	tx := e.NewTx()
-	tx.BeginAll(now, 0, true)
+	if !tx.BeginUnlessHeld(now, 0, nil, true, true) {
+		return PolicyChanges{}, ErrBusy
+	}
 	if len(leaving) > 0 {
 		c.Dropped = tx.dropKeysOf(leaving)
 	}
@@ -114,7 +117,7 @@ func (e *Engine) SetPolicies(now int64, list []*policy.Policy) (c PolicyChanges)
 	}
 	tx.publish(effects)
 	tx.End()
-	return c
+	return c, nil
 }
 
 // publish changes policies, which can be read without the lock of a shard. The changes are in the
@@ -180,16 +183,18 @@ func (ss successions) end(o object.Object, now int64) bool {
 }
 
 // DeletePolicy deletes a policy, and reports whether there was one. Its keys stay until they
-// expire. No lock may be held.
-func (e *Engine) DeletePolicy(now int64, name string) (found bool) {
+// expire. No lock may be held. The error is that of SetPolicies.
+func (e *Engine) DeletePolicy(now int64, name string) (found bool, err error) {
 	e.changing.Lock()
 	defer e.changing.Unlock()
 	if e.Policy(name) == nil {
-		return false
+		return false, nil
 	}
 	tx := e.NewTx()
-	tx.BeginAll(now, 0, true)
+	if !tx.BeginUnlessHeld(now, 0, nil, true, true) {
+		return false, ErrBusy
+	}
 	tx.publish([]effect.Effect{{Kind: effect.PolicyDelete, Key: Key{Name: []byte(name)}}})
 	tx.End()
-	return true
+	return true, nil
 }

@@ -168,7 +168,8 @@ func newChecker(t *testing.T, policies ...string) *checker {
 // set sets a policy, given as its name and definition.
 func (c *checker) set(text string) PolicyChanges {
 	name, definition, _ := strings.Cut(text, " ")
-	return c.e.SetPolicies(c.now, []*policy.Policy{mustParse(name, definition)})
+	changes, _ := c.e.SetPolicies(c.now, []*policy.Policy{mustParse(name, definition)})
+	return changes
 }
 
 func (c *checker) check(id, policies string, cost int64, request string) (limit.Decision, error) {
@@ -383,9 +384,9 @@ func TestChangedAlgorithmDropsKeys(t *testing.T) {
 	assert.Equal(t, 1, c.set("p LEASE 1 1h").Dropped)
 	require.Equal(t, dump(c.e), dump(c.log.replayed(Options{Databases: 2})))
 
-	found := c.e.DeletePolicy(c.now, "p")
+	found, _ := c.e.DeletePolicy(c.now, "p")
 	assert.True(t, found)
-	found = c.e.DeletePolicy(c.now, "p")
+	found, _ = c.e.DeletePolicy(c.now, "p")
 	assert.False(t, found)
 	_, err := c.check("7", "p", 1, "x")
 	assert.EqualError(t, err, "ERR no such policy 'p'")
@@ -581,7 +582,9 @@ func TestStoredPoliciesOfOtherNamesAreLoaded(t *testing.T) {
 		set := effect.Effect{Kind: effect.Policy, Key: Key{Name: []byte(name)}, Value: []byte("SLIDE 1 1s")}
 		require.NoError(t, e.Apply(epoch, []effect.Effect{set}))
 		require.NotNil(t, e.Policy(name))
-		require.True(t, e.DeletePolicy(epoch, name))
+		found, err := e.DeletePolicy(epoch, name)
+		require.NoError(t, err)
+		require.True(t, found)
 		require.Empty(t, e.Policies())
 	}
 }

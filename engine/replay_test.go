@@ -107,6 +107,32 @@ func (w *walk) lock(keys []Key, writing bool) {
 	}
 	w.tx.Prefetch(keys)
 	w.tx.Next(w.db, writing)
+	if waited == len(keys) && w.IntN(4) == 0 && w.tx.Hold(false) {
+		w.between(keys)
+		w.tx.Enter()
+		if w.IntN(2) == 0 {
+			w.tx.Leave()
+			w.between(keys)
+			w.tx.Enter()
+		}
+	}
+}
+
+// between has another call use a key while these are held without their locks.
+func (w *walk) between(held []Key) {
+	k := w.some("z", 1)[0]
+	if slices.ContainsFunc(held, func(h Key) bool { return h.Hash == k.Hash }) {
+		return
+	}
+	other := w.e.NewTx()
+	other.Begin(w.now, w.db, []Key{k}, true)
+	defer other.End()
+	if w.IntN(2) == 0 {
+		cost, id := w.hits()
+		other.Slide(k, []limit.Window{{Limit: 8, Length: 700}}, cost, id)
+	} else {
+		other.ZPop([]Key{k}, 1, w.IntN(2) == 0, func(Key, zset.Members) {})
+	}
 }
 
 func (w *walk) all(call func() []any) string {
@@ -115,7 +141,10 @@ func (w *walk) all(call func() []any) string {
 
 func (w *walk) call(begin func(), keys []Key, call func(k []Key) []any) (reported string) {
 	begin()
-	defer w.tx.End()
+	defer func() {
+		w.tx.Resume()
+		w.tx.End()
+	}()
 	for _, k := range keys {
 		reported += fmt.Sprintf("%q ", k.Name)
 	}
@@ -527,7 +556,7 @@ var walkCalls = map[string]func(w *walk) string{
 	},
 	"Scan": func(w *walk) string {
 		var list []any
-		next := w.tx.Scan(
+		next, _ := w.tx.Scan(
 			w.now,
 			w.db,
 			0,
@@ -651,8 +680,12 @@ func TestWalkCallsEveryMethod(t *testing.T) {
 	excluded := []string{
 		"Begin",
 		"BeginUnlessHeld",
+		"Enter",
 		"Hold",
+		"Late",
+		"Leave",
 		"Resume",
+		"SizeUnlessHeld",
 		"Join",
 		"BeginAll",
 		"Prefetch",

@@ -32,7 +32,7 @@ func scanAll(t *testing.T, e *Engine, now int64, db, count int, between func()) 
 	tx := e.NewTx()
 	for cursor, calls := uint64(0), 0; ; calls++ {
 		require.Less(t, calls, 100_000, "the scan does not end")
-		cursor = tx.Scan(now, db, cursor, count, func(name []byte, kind object.Type) {
+		cursor, _ = tx.Scan(now, db, cursor, count, func(name []byte, kind object.Type) {
 			seen[string(name)]++
 			require.Equal(t, object.TypeString, kind)
 		})
@@ -98,7 +98,7 @@ func TestScanAcceptsAnyCursor(t *testing.T) {
 	for _, cursor := range []uint64{1, 1 << 31, 1<<32 - 1, 1 << 32, 3<<32 | 1<<31, 4 << 32, 1 << 53, 1<<64 - 1} {
 		for calls := 0; cursor != 0; calls++ {
 			require.Less(t, calls, 1000)
-			cursor = tx.Scan(epoch, 0, cursor, 10, func([]byte, object.Type) {})
+			cursor, _ = tx.Scan(epoch, 0, cursor, 10, func([]byte, object.Type) {})
 		}
 	}
 }
@@ -110,10 +110,12 @@ func TestScanUnderAllLocks(t *testing.T) {
 	tx := e.NewTx()
 	tx.BeginAll(epoch+5, 0, false)
 	n := 0
-	assert.Zero(t, tx.Scan(epoch+6, 0, 0, 1000, func([]byte, object.Type) { n++ }))
+	next, _ := tx.Scan(epoch+6, 0, 0, 1000, func([]byte, object.Type) { n++ })
+	assert.Zero(t, next)
 	assert.Equal(t, 100, n)
 	tx.End()
-	assert.Zero(t, tx.Scan(epoch+6, 0, 0, 1000, func([]byte, object.Type) { n++ }))
+	next, _ = tx.Scan(epoch+6, 0, 0, 1000, func([]byte, object.Type) { n++ })
+	assert.Zero(t, next)
 	assert.Equal(t, 100, n)
 }
 
@@ -192,7 +194,7 @@ func BenchmarkScan(b *testing.B) {
 	cursor := uint64(0)
 	b.ReportAllocs()
 	for b.Loop() {
-		cursor = tx.Scan(epoch, 0, cursor, 10, visit)
+		cursor, _ = tx.Scan(epoch, 0, cursor, 10, visit)
 	}
 }
 
@@ -216,7 +218,7 @@ func TestScanVisitsUnderNoLock(t *testing.T) {
 	scanning, other := e.NewTx(), e.NewTx()
 	visited := 0
 	for cursor, more := uint64(0), true; more; more = cursor != 0 {
-		cursor = scanning.Scan(epoch, 0, cursor, 700, func(name []byte, _ object.Type) {
+		cursor, _ = scanning.Scan(epoch, 0, cursor, 700, func(name []byte, _ object.Type) {
 			k := e.Key(name)
 			other.Begin(epoch, 0, []Key{k}, false) // waits forever if the shard is held
 			assert.True(t, other.Exists(k))

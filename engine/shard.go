@@ -2,13 +2,12 @@ package engine
 
 import (
 	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"rlserver/engine/counts"
 	"rlserver/engine/denials"
-	"rlserver/engine/effect"
 	"rlserver/engine/eviction"
-	"rlserver/engine/lock"
 	"rlserver/engine/object"
 	"rlserver/engine/table"
 )
@@ -20,18 +19,16 @@ const maxShards = 4096
 // shard is a part of the keyspace behind one lock. All databases live in every shard: a key's hash
 // does not depend on its database.
 type shard struct {
-	mu    lock.Lock
+	mu    sync.Mutex
 	e     *Engine
 	index int
-	now   int64 // the latest time that a call has passed: time never runs backward in a shard
-	owner *Tx   // whose call holds the lock; nil: none does, or one that is no call
+	moment
 
 	// position is the journal position of the last change. Changed under the lock, but read
 	// without.
 	position atomic.Uint64
 
 	dbs []space
-	seq effect.Sequence
 
 	weight   atomic.Int64 // bytes that all keys take; changed under the lock, but read without
 	idle     atomic.Int64 // bytes of the tables that no key takes; as weight
@@ -243,6 +240,21 @@ func (tx *Tx) Count(db int) (keys, expires int) {
 		expires += sh.dbs[db].expires
 	}
 	return keys, expires
+}
+
+// SizeUnlessHeld is Count for a call at now (Unix ms), and exact: what scripts have changed that
+// have not ended does not count. It reports false if one of them holds keys for too long.
+func (tx *Tx) SizeUnlessHeld(now int64, db int) (keys int, ok bool) {
+	before := tx.e.Holds.Begun()
+	keys, _ = tx.Count(db)
+	if len(tx.locked) > 0 || tx.e.Holds.Empty() && tx.e.Holds.Begun() == before {
+		return keys, true
+	}
+	if !tx.BeginUnlessHeld(now, db, nil, true, false) {
+		return 0, false
+	}
+	defer tx.endStep()
+	return tx.size(db), true
 }
 
 func (e *Engine) sum(db int) (keys, expires int) {

@@ -150,7 +150,9 @@ func (s *Snapshot) Close() {
 	}
 	s.closed = true
 	tx := s.e.NewTx()
-	tx.BeginAll(0, 0, false)
+	tx.wantAll()
+	tx.whole = false // no script is waited for
+	tx.begin(0, 0, false, true)
 	defer tx.unlock()
 	for i := range s.e.shards {
 		for db := range s.e.shards[i].dbs {

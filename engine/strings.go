@@ -30,8 +30,8 @@ func (tx *Tx) Share(k Key) (value []byte, ok bool, err error) {
 // StringLength returns the length of the string under a key, in bytes; 0 if the key holds no
 // string, or if a script holds the key for long. It takes the key's lock itself.
 func (e *Engine) StringLength(db int, k Key) int64 {
-	sh := e.shardOf(k)
-	if !sh.mu.Take(false) {
+	sh, ok := e.lockFree(k.Hash)
+	if !ok {
 		return 0
 	}
 	defer sh.mu.Unlock()

@@ -19,10 +19,9 @@ func (e *Engine) MaxTop() int { return len(e.shards) * denials.MaxCounters }
 func (e *Engine) Top(db, n int) (top []denials.Count) {
 	for i := range e.shards {
 		sh := &e.shards[i]
-		if sh.mu.Take(false) { // otherwise a script holds it for long
-			top = sh.denied.Append(top, db)
-			sh.mu.Unlock()
-		}
+		sh.mu.Lock()
+		top = sh.denied.Append(top, db)
+		sh.mu.Unlock()
 	}
 	return denials.Top(top, n)
 }
@@ -30,8 +29,8 @@ func (e *Engine) Top(db, n int) (top []denials.Count) {
 // NameOf returns the name of a key by the hash that Top returns; nil if the key does not exist,
 // or if a script holds it for long.
 func (e *Engine) NameOf(db int, hash uint64) (name []byte) {
-	sh := e.shardOf(Key{Hash: hash})
-	if !sh.mu.Take(false) {
+	sh, ok := e.lockFree(hash)
+	if !ok {
 		return nil
 	}
 	defer sh.mu.Unlock()
@@ -48,9 +47,7 @@ func (e *Engine) NameOf(db int, hash uint64) (name []byte) {
 // otherwise, or if no limiter has decided, nil. It takes the key's lock itself.
 func (e *Engine) DeniedBy(db int, k Key) *rule.Rule {
 	sh := e.shardOf(k)
-	if !sh.mu.Take(false) {
-		return nil
-	}
+	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	return sh.denied.Rule(db, k.Hash)
 }

@@ -8,6 +8,7 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/hits"
 	"rlserver/engine/limit"
+	"rlserver/engine/lock"
 	"rlserver/engine/object"
 )
 
@@ -33,6 +34,11 @@ type Tx struct {
 	effects []byte   // the changes as effect.Append writes them, if there is a journal
 	changed int64    // the number of changed members, fields and keys
 	applied uint64   // the number of changes ever made
+
+	keys  []Key                     // those that Begin was given
+	whole bool                      // it may use all keys of the shards
+	kept  lock.Kept[*shard, moment] // see Hold
+
 	// the latest change that the call has seen in earlier steps, or without locks
 	seen Position
 
@@ -88,8 +94,8 @@ func (tx *Tx) Begin(now int64, db int, keys []Key, writing bool) {
 	tx.begin(now, db, writing, true)
 }
 
-// BeginUnlessHeld is Begin, or BeginAll, but reports false if a script holds one of the shards for
-// long, see Hold. Then nothing has begun.
+// BeginUnlessHeld is Begin, or BeginAll, but reports false if a script holds one of the keys for
+// too long, see Late. Then nothing has begun.
 func (tx *Tx) BeginUnlessHeld(now int64, db int, keys []Key, all, writing bool) (ok bool) {
 	if all {
 		tx.wantAll()
@@ -112,6 +118,7 @@ func (e *Engine) Later(now int64, db int, keys []Key, writing bool, do func(*Tx)
 
 // want lists the shards of keys in the order of their index.
 func (tx *Tx) want(keys []Key) {
+	tx.keys = keys
 	for i := range keys {
 		if sh := tx.e.shardOf(keys[i]); !slices.Contains(tx.locked, sh) {
 			tx.locked = append(tx.locked, sh)
@@ -122,17 +129,24 @@ func (tx *Tx) want(keys []Key) {
 	}
 }
 
-// Join locks the shards of the keys of another call if all of them are free: waiting for a lock out
-// of order could deadlock. It reports whether the call may run under the same hold. No call of the
-// hold has read anything yet.
+// Join locks the shards of the keys of another call if they are free, and no script holds one of
+// the keys: waiting for a lock out of order could deadlock. It reports whether the call may run
+// under the same hold. No call of the hold has read anything yet.
 func (tx *Tx) Join(keys []Key) bool {
 	for i := range keys {
 		sh := tx.e.shardOf(keys[i])
-		if slices.Contains(tx.locked, sh) {
-			continue
-		}
-		if !sh.mu.TryLock() {
+		has := slices.Contains(tx.locked, sh)
+		if !has && !sh.mu.TryLock() {
 			return false
+		}
+		if tx.e.Holds.Of(keys[i].Hash) != tx.kept.Call {
+			if !has {
+				sh.mu.Unlock()
+			}
+			return false
+		}
+		if has {
+			continue
 		}
 		tx.locked = append(tx.locked, sh)
 		if sh.now > tx.now {
@@ -158,6 +172,7 @@ func (tx *Tx) BeginAll(now int64, db int, writing bool) {
 }
 
 func (tx *Tx) wantAll() {
+	tx.whole = true
 	for i := range tx.e.shards {
 		tx.locked = append(tx.locked, &tx.e.shards[i])
 	}
@@ -169,7 +184,7 @@ func (tx *Tx) begin(now int64, db int, writing, patient bool) (ok bool) {
 	tx.db, tx.writing, tx.changed = db, writing, 0
 	if !tx.lock(patient) {
 		clear(tx.locked)
-		tx.locked = tx.locked[:0]
+		tx.locked, tx.keys, tx.whole = tx.locked[:0], nil, false
 		return false
 	}
 	for _, sh := range tx.locked {
@@ -278,12 +293,15 @@ func (tx *Tx) unlock() {
 		tx.check.all = nil
 	}
 	tx.recount()
+	if tx.kept.Moments != nil {
+		tx.rejoin()
+	}
 	for i, sh := range tx.locked {
 		sh.owner = nil
 		sh.mu.Unlock()
 		tx.locked[i] = nil // one at a time: clear takes longer for the few that there are
 	}
-	tx.locked = tx.locked[:0]
+	tx.locked, tx.keys, tx.whole = tx.locked[:0], nil, false
 }
 
 // Now returns the time of the call, Unix ms: the time that Begin was given, or a later one that its
@@ -319,11 +337,11 @@ func (tx *Tx) peek(k Key) object.Object {
 }
 
 // find returns the object under a key of any database; nil if the key is missing or has expired.
-// It panics if the call has not locked the key's shard: all lookups pass here, so that a command
-// whose declaration lacks a key fails its first test, and never races.
+// It panics if the call has not locked the key's shard, or a script holds the key: all lookups pass
+// here, so that a command whose declaration lacks a key fails its first test, and never races.
 func (tx *Tx) find(db int, k Key) object.Object {
 	sh := tx.e.shardOf(k)
-	if sh.owner != tx {
+	if sh.owner != tx || !tx.e.Holds.Empty() && tx.e.Holds.Of(k.Hash) != tx.kept.Call {
 		panic(fmt.Sprintf("engine: a call uses the key %.64q, which it has not locked", k.Name))
 	}
 	o := sh.find(db, k)

@@ -365,7 +365,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/engine": {
 		ours: []string{
 			"rlserver/engine/change", "rlserver/engine/counts", "rlserver/engine/hits",
-			"rlserver/engine/lock", "rlserver/engine/script",
+			"rlserver/engine/lock", "rlserver/engine/moveback", "rlserver/engine/script",
 			"rlserver/engine/denials", "rlserver/engine/effect", "rlserver/engine/eviction",
 			"rlserver/engine/limit",
 			"rlserver/engine/object", "rlserver/engine/policy", "rlserver/engine/rule", "rlserver/engine/table",
@@ -373,9 +373,12 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/internal/stats",
 		},
 	},
-	"rlserver/engine/counts":     {},
-	"rlserver/engine/table":      {ours: []string{"rlserver/engine/object", "rlserver/internal/dict"}},
-	"rlserver/engine/hits":       {ours: []string{"rlserver/engine/effect", "rlserver/engine/object", "rlserver/zset"}},
+	"rlserver/engine/counts": {},
+	"rlserver/engine/table":  {ours: []string{"rlserver/engine/object", "rlserver/internal/dict"}},
+	"rlserver/engine/hits":   {ours: []string{"rlserver/engine/effect", "rlserver/engine/object", "rlserver/zset"}},
+	"rlserver/engine/moveback": {
+		ours: []string{"rlserver/engine/effect", "rlserver/engine/limit", "rlserver/engine/object"},
+	},
 	"rlserver/engine/background": {ours: []string{"rlserver/engine"}},
 	"rlserver/engine/object": {
 		ours: []string{

@@ -72,14 +72,14 @@ func (f *fakeCluster) Wanted(string) func() bool { return f.wanted }
 
 func (f *fakeCluster) SetPolicies(_ *command.Env, list []*policy.Policy) (engine.PolicyChanges, error) {
 	f.shared.Add(1)
-	return f.partition.Engine.SetPolicies(f.partition.Clock.Now(), list), nil
+	return f.partition.Engine.SetPolicies(f.partition.Clock.Now(), list)
 }
 
 func (f *fakeCluster) DeletePolicy(_ *command.Env, name string) (found bool, err error) {
-	if found = f.partition.Engine.DeletePolicy(f.partition.Clock.Now(), name); found {
+	if found, err = f.partition.Engine.DeletePolicy(f.partition.Clock.Now(), name); found {
 		f.shared.Add(1)
 	}
-	return found, nil
+	return found, err
 }
 
 func (f *fakeCluster) WriteInfo(section string, write func(string, any)) {

@@ -23,7 +23,7 @@ func (s *Server) Keyspaces() (list []command.Keyspace) {
 func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte) {
 	s.use(on)
 	start := len(s.Reply.B)
-	if p.Command.Flags&command.Stepwise != 0 && s.Env.Engine.Held() {
+	if p.Command.Flags&command.Stepwise != 0 && s.Env.Engine.Holds.Late() > 0 {
 		return []byte("-" + command.ErrBusy + "\r\n")
 	}
 	for p.WantsAll() {
@@ -92,7 +92,7 @@ func (s *session) runOnGroups(p command.Prepared) {
 		switch {
 		case led[group] == nil:
 			return wire.ParseValue(s.passOnGroup(group, [][]byte{[]byte("DBSIZE")}, m))
-		case led[group].env.Engine.Held():
+		case led[group].env.Engine.Holds.Late() > 0:
 			return wire.ParseValue([]byte("-" + command.ErrBusy + "\r\n"))
 		}
 		keys, _ := led[group].env.Engine.Size(s.DB)

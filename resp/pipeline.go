@@ -56,7 +56,7 @@ func (s *session) begin(p *command.Prepared, now int64) error {
 		if !s.Tx.BeginUnlessHeld(now, s.DB, nil, true, p.Command.Flags&command.Write != 0) {
 			return command.ErrBusy
 		}
-	case p.Command.Flags&command.Stepwise != 0 && s.Env.Engine.Held(),
+	case p.Command.Flags&command.Stepwise != 0 && s.Env.Engine.Holds.Late() > 0,
 		p.Command.Flags&command.OwnLocks != 0 && s.server.Scripts.Busy() > 0:
 		return command.ErrBusy // it would wait, and keep what it holds
 	case len(p.Command.Keys) > 0:

@@ -73,14 +73,12 @@ func TestBusyScripts(t *testing.T) {
 	ended := make(chan string)
 	go func() { ended <- c.eval("while true do end", "1", "k") }()
 	require.Eventually(t, func() bool { return other.do("GET k") == busy }, 10*time.Second, time.Millisecond)
-	free := ""
-	for _, name := range []string{"a", "b", "c", "d", "e", "f"} { // keys of other shards
-		if other.do("GET "+name) == "$-1" {
-			free = name
-		}
+	for _, name := range []string{"a", "b", beside(ts, "k")} {
+		assert.Equal(t, "$-1", other.do("GET "+name))
 	}
-	assert.NotEmpty(t, free)
-	assert.Equal(t, busy, other.do("DBSIZE"))
+	for _, call := range []string{"DBSIZE", "SCAN 0", "KEYS *", "RANDOMKEY", "FLUSHALL"} {
+		assert.Equal(t, busy, other.do(call))
+	}
 	require.Equal(t, "+OK", other.do("MULTI"))
 	other.do("GET k")
 	assert.Equal(t, "-EXECABORT Transaction discarded because of: "+busy[1:], other.do("EXEC"))
@@ -125,7 +123,7 @@ func TestNobodyWaitsForABusyScript(t *testing.T) {
 	require.Equal(t, "+OK", other.do("CONFIG SET maxmemory-policy allkeys-lru"))
 	require.Equal(t, "+OK", other.do("CONFIG SET maxmemory 1"))
 	for i := range 100 {
-		other.do(fmt.Sprint("SET ", i, " 1")) // OK, OOM, or BUSY on the script's shard
+		assert.NotContains(t, other.do(fmt.Sprint("SET ", i, " 1")), "BUSY")
 	}
 	require.Equal(t, "+OK", other.do("CONFIG SET maxmemory 0"))
 	require.Equal(t, "+OK", other.do("SCRIPT KILL"))
@@ -348,4 +346,65 @@ func TestWaitingCallsEndDuringScripts(t *testing.T) {
 	assert.Equal(t, ":1", other.do("LPUSH {k} x"))
 	assert.Equal(t, "*2 $3 {k} $1 x", strings.TrimSpace(waiting.read()))
 	require.Eventually(t, func() bool { return ts.queues.Len() == 0 }, 10*time.Second, time.Millisecond)
+}
+
+// untilEnded is a script that changes its keys, and ends when there is a subscriber.
+const untilEnded = `for i = 1, #KEYS do redis.call('SET', KEYS[i], 'half') end
+while redis.call('PUBSUB', 'NUMSUB', 'end')[2] == 0 do end
+for i = 1, #KEYS do redis.call('SET', KEYS[i], 'done') end return #KEYS`
+
+// beside returns a key in the shard of another.
+func beside(ts *testServer, name string) string {
+	for i := 0; ; i++ {
+		other := fmt.Sprint("beside", i)
+		if ts.Engine.Key([]byte(other)).Hash>>58 == ts.Engine.Key([]byte(name)).Hash>>58 {
+			return other
+		}
+	}
+}
+
+// Others wait for the keys of a script that takes long, but not for other keys, whatever shard they
+// are in, and see all of its changes or none. So does EXEC.
+func TestOthersWaitForTheKeysOfAScriptOnly(t *testing.T) {
+	for _, exec := range []bool{false, true} {
+		ts := startServer(t, config.Defaults{})
+		c, other := ts.dial(), ts.dial()
+		call := frame(script, untilEnded, "2", "a", "b")
+		if exec {
+			require.Equal(t, "+OK", c.do("MULTI"))
+			require.Equal(t, "+QUEUED", c.send("SET", "c", "before"))
+			require.Equal(t, "+QUEUED", c.send(script, untilEnded, "2", "a", "b"))
+			require.Equal(t, "+QUEUED", c.send(script, untilEnded, "1", "c"))
+			call = frame("EXEC")
+		}
+		c.Write([]byte(call))
+		require.Eventually(t, func() bool { return ts.Engine.Holds.Len() > 0 }, 10*time.Second, time.Millisecond)
+		for _, name := range []string{"a", "b"} {
+			assert.Equal(t, "+OK", other.do("SET "+beside(ts, name)+" 1"))
+			assert.Equal(t, "$1 1", other.do("GET "+beside(ts, name)))
+			assert.Equal(t, ":1", other.eval("return #redis.call('GET', KEYS[1])", "1", beside(ts, name)))
+		}
+		var waiting []*testClient
+		for _, call := range []string{"MGET a b", "DBSIZE", "SCAN 0 COUNT 100", "KEYS ?", "WATCH a", "SETNX b 1"} {
+			w := ts.dial()
+			waiting = append(waiting, w)
+			w.Write([]byte(call + "\r\n"))
+		}
+		other.do("SUBSCRIBE end")
+		if exec {
+			assert.Equal(t, "*3 +OK :2 :1", strings.TrimSpace(c.read()))
+		} else {
+			assert.Equal(t, ":2", strings.TrimSpace(c.read()))
+		}
+		assert.Equal(t, "*2 $4 done $4 done", strings.TrimSpace(waiting[0].read()))
+		keys := map[bool]string{false: ":4", true: ":5"}[exec]
+		assert.Equal(t, keys, strings.TrimSpace(waiting[1].read()))
+		for _, w := range waiting[2:4] {
+			list := w.read()
+			assert.Contains(t, list, " a")
+			assert.Contains(t, list, " b")
+		}
+		assert.Equal(t, "+OK", strings.TrimSpace(waiting[4].read()))
+		assert.Equal(t, ":0", strings.TrimSpace(waiting[5].read()))
+	}
 }

@@ -255,7 +255,7 @@ func (s *session) pauseBehindScripts(w *waitqueue.Waiter) error {
 		return s.guard.Pause()
 	case left > 0:
 		return s.guard.PauseFor(left)
-	case s.Env.Engine.Held():
+	case s.Env.Engine.Holds.Late() > 0:
 		w.Unblock(waitqueue.TimedOut)
 		return nil
 	}

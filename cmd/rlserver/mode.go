@@ -103,9 +103,9 @@ func (standalone) loaded(p *parts) { p.server.SetLoading(false) }
 func (standalone) accept(*parts)   {}
 
 func (standalone) setPolicies(p *parts, list []*policy.Policy) (engine.PolicyChanges, error) {
-	changes := p.engine.SetPolicies(p.clock.Now(), list)
+	changes, err := p.engine.SetPolicies(p.clock.Now(), list)
 	p.server.PoliciesChanged()
-	return changes, nil
+	return changes, err
 }
 
 func (standalone) dismissed() <-chan struct{}       { return nil }

@@ -22,3 +22,19 @@ func (c *Lookups) Reset() {
 	c.Expired.Store(0)
 	c.Evicted.Store(0)
 }
+
+// Stats are counters since the start, or since Reset.
+type Stats struct {
+	Hits    int64 // lookups by readers that found a key
+	Misses  int64 // and those that did not
+	Expired int64 // keys deleted because they had expired
+	Evicted int64 // keys deleted to free memory
+}
+
+// Add adds the counters to s.
+func (c *Lookups) Add(s *Stats) {
+	s.Hits += c.Hits.Load()
+	s.Misses += c.Misses.Load()
+	s.Expired += c.Expired.Load()
+	s.Evicted += c.Evicted.Load()
+}

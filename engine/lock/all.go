@@ -1,39 +1,39 @@
+// Package lock takes the locks of shards, and knows the keys that scripts hold without them.
 package lock
+
+import "sync"
 
 // Holder is what a lock belongs to.
 type Holder interface {
 	comparable
-	Mutex() *Lock
+	Mutex() *sync.Mutex
 }
 
 // All takes several locks, which are in an order that all callers use. While it waits for one, it
 // has no other for longer than a short call takes: a call that needs several, one of which is
-// locked for long, must not block other calls on the rest. If one is held, it waits too, or with
-// patient false takes none and reports false.
-func All[H Holder](list []H, patient bool) (ok bool) {
+// locked for long, must not block other calls on the rest.
+func All[H Holder](list []H) {
 	var first, none H // first: the one that was waited for
 	for range rounds {
 		first = rest(list, first)
 		if first == none {
-			return true
+			return
 		}
-		if !first.Mutex().Take(patient) {
-			return false
-		}
+		first.Mutex().Lock()
 	}
 	if first != none {
 		first.Mutex().Unlock()
 	}
-	// in order, so that no two calls wait for each other
-	for i, h := range list {
-		if !h.Mutex().Take(patient) {
-			for _, other := range list[:i] {
-				other.Mutex().Unlock()
-			}
-			return false
-		}
+	for _, h := range list { // in order, so that no two calls wait for each other
+		h.Mutex().Lock()
 	}
-	return true
+}
+
+// Release unlocks what All has locked.
+func Release[H Holder](list []H) {
+	for _, h := range list {
+		h.Mutex().Unlock()
+	}
 }
 
 const (
@@ -46,7 +46,7 @@ const (
 func rest[H Holder](list []H, has H) (missed H) {
 	var none H
 	for i, h := range list {
-		if h == has || h.Mutex().try() {
+		if h == has || try(h.Mutex()) {
 			continue
 		}
 		for _, other := range list[:i] {
@@ -63,9 +63,9 @@ func rest[H Holder](list []H, has H) (missed H) {
 }
 
 // try takes the lock if it is free now or in a few microseconds.
-func (l *Lock) try() bool {
+func try(mu *sync.Mutex) bool {
 	for range tries {
-		if l.TryLock() {
+		if mu.TryLock() {
 			return true
 		}
 		for range 100 { // about as long as a short call; sleeping would take longer

@@ -60,12 +60,12 @@ func (Alone) Forget(string) error                { return errAlone }
 
 // SetPolicies implements Cluster.
 func (Alone) SetPolicies(e *Env, list []*policy.Policy) (engine.PolicyChanges, error) {
-	return e.Engine.SetPolicies(e.Clock(), list), nil
+	return e.Engine.SetPolicies(e.Clock(), list)
 }
 
 // DeletePolicy implements Cluster.
 func (Alone) DeletePolicy(e *Env, name string) (found bool, err error) {
-	return e.Engine.DeletePolicy(e.Clock(), name), nil
+	return e.Engine.DeletePolicy(e.Clock(), name)
 }
 
 // Keyspace is an engine on which calls run on this node, with its clock. Without a cluster there is

@@ -5,8 +5,7 @@ import "rlserver/engine"
 const (
 	ErrNoAuth = engine.Error("NOAUTH Authentication required.")
 	// ErrBusy refuses a call on the keys of a script that takes too long.
-	ErrBusy = engine.Error("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN " +
-		"NOSAVE.")
+	ErrBusy = engine.ErrBusy
 
 	ErrLoading        = engine.Error("LOADING Redis is loading the dataset in memory")
 	ErrTooManyWindows = engine.Error("ERR too many windows: RL.MULTI takes at most 128")

@@ -20,6 +20,7 @@ func (e endings) Do([][]byte, bool) []byte     { return e.reply }
 func (endings) Allowed([][]byte) (bool, error) { return true, nil }
 func (endings) Log(int, string)                {}
 func (endings) MustEnd() string                { return "" }
+func (endings) Long()                          {}
 func (e endings) Overdue()                     { e.st.watch.killed.Store(true) }
 
 // FuzzScripts runs any text as a script: it ends in time, takes no more memory than it may, and

@@ -18,6 +18,7 @@ func (killer) Do([][]byte, bool) []byte       { return []byte("+OK\r\n") }
 func (killer) Allowed([][]byte) (bool, error) { return true, nil }
 func (killer) MustEnd() string                { return "" }
 func (killer) Log(int, string)                {}
+func (killer) Long()                          {}
 func (k killer) Overdue()                     { k.st.watch.killed.Store(true) }
 
 // run runs a script that may take no time and 8 MB, and returns its result as text or its error.

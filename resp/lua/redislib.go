@@ -72,6 +72,7 @@ func (st *State) call(L *glua.LState, raises bool) int {
 		fault = errBadWords
 	}
 	if fault == "" {
+		st.watch.endTurn()
 		reply := st.host.Do(st.args.words, st.resp3)
 		switch {
 		case reply[0] == '-':

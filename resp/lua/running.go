@@ -12,8 +12,8 @@ type Scripts struct {
 
 	stopping atomic.Bool
 
-	// turn is held by a script that takes long, for turnTime: all of them together use one
-	// processor, and leave the others to other calls.
+	// turn is held by a script that takes long, for TurnTime: all of them together use one
+	// processor, and leave the others to other calls. Who has it waits for no other lock.
 	turn sync.Mutex
 	// Compiling is held while a large script is compiled: that takes many times its length.
 	Compiling sync.Mutex
@@ -61,11 +61,12 @@ func (s *Scripts) SetBusy(b *Busy) {
 	s.busy[b] = struct{}{}
 }
 
-// Unset removes a script.
-func (s *Scripts) Unset(b *Busy) {
+// Unset removes a script, and reports whether it was ended before: if so, who did was told.
+func (s *Scripts) Unset(b *Busy) (killed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.busy, b)
+	return b.State.watch.killed.Load()
 }
 
 // Busy returns how many scripts run for too long.

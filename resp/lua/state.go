@@ -24,6 +24,8 @@ type Host interface {
 	Log(level int, text string)
 	// MustEnd returns why the script has to end now; "": it may go on. It is called often.
 	MustEnd() (why string)
+	// Long is called often when the script has run for TurnTime, and before it waits for others.
+	Long()
 	// Overdue is called once, when the script has run for longer than its limit.
 	Overdue()
 }

@@ -123,19 +123,22 @@ func (w *watch) lookAtTime() {
 		w.begun = now
 		return
 	}
+	if now.Sub(w.begun) > TurnTime {
+		w.st.host.Long()
+	}
 	if !w.overdue && now.Sub(w.begun) >= w.limits.Time {
 		w.overdue = true
 		w.st.host.Overdue()
 	}
-	if now.Sub(w.begun) > turnTime && now.Sub(w.turn) > turnTime {
+	if now.Sub(w.begun) > TurnTime && now.Sub(w.turn) > TurnTime {
 		w.endTurn()
 		w.all.turn.Lock()
 		w.turn = time.Now()
 	}
 }
 
-// turnTime is how long a script runs beside others, and then how long its turns are.
-const turnTime = time.Millisecond
+// TurnTime is how long a script runs beside others, and then how long its turns are.
+const TurnTime = time.Millisecond
 
 func (w *watch) endTurn() {
 	if !w.turn.IsZero() {

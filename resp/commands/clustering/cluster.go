@@ -240,12 +240,13 @@ func keysOf(at int, k *command.Keyspace, count int) (names []string) {
 	}
 	tx := k.Engine.NewTx()
 	for cursor := uint64(0); len(names) < count; {
-		cursor = tx.Scan(k.Time.Now(), 0, cursor, 1000, func(name []byte, _ object.Type) {
+		var ok bool
+		cursor, ok = tx.Scan(k.Time.Now(), 0, cursor, 1000, func(name []byte, _ object.Type) {
 			if slot.Of(name) == at && len(names) < count {
 				names = append(names, string(name))
 			}
 		})
-		if cursor == 0 {
+		if cursor == 0 || !ok {
 			break
 		}
 	}

@@ -129,9 +129,12 @@ func randomKey(c *command.Call) error {
 	return nil
 }
 
-// dbSize handles DBSIZE. Outside of a transaction it takes no lock.
+// dbSize handles DBSIZE. Outside of a transaction it takes no lock, unless a script holds keys.
 func dbSize(c *command.Call) error {
-	n, _ := c.Tx.Count(c.DB)
+	n, ok := c.Tx.SizeUnlessHeld(c.Env.Clock(), c.DB)
+	if !ok {
+		return command.ErrBusy
+	}
 	c.Tx.SeeAll()
 
 	c.Reply.Count(n)

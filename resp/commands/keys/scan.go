@@ -29,15 +29,18 @@ func keys(c *command.Call) error {
 
 	mark, n := c.Reply.BeginArray(), 0
 	next := uint64(0)
-	for more := true; more; more = next != 0 {
+	for more, ok := true, false; more; more = next != 0 {
 		c.Tx.DryRun(func() { // KEYS leaves expired keys, as in Redis
-			next = c.Tx.Scan(c.Env.Clock(), c.DB, next, keysStep, func(name []byte, _ object.Type) {
+			next, ok = c.Tx.Scan(c.Env.Clock(), c.DB, next, keysStep, func(name []byte, _ object.Type) {
 				if filter.Match(name) {
 					c.Reply.Bulk(name)
 					n++
 				}
 			})
 		})
+		if !ok {
+			return command.ErrBusy
+		}
 		if err := filter.Err(c); err != nil {
 			return err
 		}
@@ -57,13 +60,16 @@ func scan(c *command.Call) error {
 
 	mark, n := c.Reply.BeginArray(), 0
 	for left := options.Count; ; {
-		step := min(left, keysStep)
-		cursor = c.Tx.Scan(c.Env.Clock(), c.DB, cursor, step, func(name []byte, t object.Type) {
+		step, ok := min(left, keysStep), false
+		cursor, ok = c.Tx.Scan(c.Env.Clock(), c.DB, cursor, step, func(name []byte, t object.Type) {
 			if options.Match(name) && options.Is(t) {
 				c.Reply.Bulk(name)
 				n++
 			}
 		})
+		if !ok {
+			return command.ErrBusy
+		}
 		if err := options.Err(c); err != nil {
 			return err
 		}

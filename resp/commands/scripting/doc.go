@@ -6,9 +6,9 @@
 // declares: a script is atomic, its changes are one record, and it sees one time. A call that uses
 // another key gets an error that names it. With lua-undeclared-keys the script holds all locks.
 //
-// A script that runs for longer than lua-time-limit keeps its keys, but not their locks: other
-// calls on them get BUSY, see engine.Tx.Hold, and SCRIPT KILL can end it if it has changed
-// nothing.
+// A script that runs for longer than a millisecond keeps its keys, but not the locks of their
+// shards, see engine.Tx.Hold: it takes them for each of its calls. After lua-time-limit other calls
+// on its keys get BUSY, and SCRIPT KILL can end it if it has changed nothing.
 //
 // Scripts are part of what an engine keeps, see package script: EVALSHA works after a restart and
 // on a node that begins to lead. In a cluster each group has the scripts that ran on it; SCRIPT

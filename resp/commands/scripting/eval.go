@@ -89,10 +89,12 @@ type program struct {
 	entry    *lua.Entry
 	state    *lua.State
 	readonly bool
-	wrote    bool  // keys were changed
-	held     bool  // the keys are held without their locks
-	failed   bool  // the result is an error
-	most     int64 // how many bytes its changes may take
+	wrote    bool          // keys were changed
+	held     bool          // the keys are held without their locks
+	overdue  bool          // it has run for longer than its limit
+	since    time.Duration // elapsed time of its first call
+	failed   bool          // the result is an error
+	most     int64         // how many bytes its changes may take
 	fail     func(text string)
 	prepared command.Prepared    // the call that runs
 	calls    int                 // so far
@@ -110,6 +112,7 @@ var programs = sync.Pool{New: func() any {
 
 func (p *program) run(c *command.Call, e *lua.Entry, keys, args [][]byte, readonly bool) (err error) {
 	p.caller, p.entry, p.readonly, p.wrote, p.held, p.failed, p.calls = c, e, readonly, false, false, false, 0
+	p.overdue, p.since = false, 0
 	p.Env, p.Tx, p.DB, p.Account, p.Conn, p.Client = c.Env, c.Tx, c.DB, c.Account, c.Conn, c.Client
 	p.NoTouch, p.Random, p.Executing, p.InScript = c.NoTouch, c.Random, true, true
 	p.Tracked = c.Tracked
@@ -132,6 +135,9 @@ func (p *program) run(c *command.Call, e *lua.Entry, keys, args [][]byte, readon
 		Script: e.Script, Keys: keys, Args: args, Host: p, Among: c.Env.Scripts,
 		Limits: lua.Limits{Memory: p.most, Time: limit},
 	}, p.reply)
+	if p.resume() {
+		err = &lua.Error{Text: "ERR " + lua.KillWords, Line: 1}
+	}
 	p.Meter.Flush()
 	c.Errors, p.Errors = c.Errors+p.Errors, 0
 	if failed, ok := err.(*lua.Error); ok {
@@ -215,23 +221,31 @@ func (p *program) full() bool {
 const fullWords = "the script changes too much: its changes and messages, with those before it in its transaction, " +
 	"may take lua-memory-limit. Those before this error stay"
 
+// Long implements lua.Host: from now on others wait for the keys of the script only.
+func (p *program) Long() { p.held = p.held || p.Tx.Hold(false) }
+
 // Overdue implements lua.Host: the script runs for longer than its limit. Others are refused from
 // now on instead of waiting, and can end it.
 func (p *program) Overdue() {
 	p.busy = lua.Busy{State: p.state, Wrote: p.wrote}
-	p.held = true
+	p.overdue = true
 	p.Env.Scripts.SetBusy(&p.busy)
-	p.Tx.Hold()
+	p.held = p.held || p.Tx.Hold(true)
+	p.Tx.Late()
 	p.Env.Log.Warn("a script runs for longer than lua-time-limit: other calls on its keys get BUSY; SCRIPT KILL "+
 		"ends it if it has changed nothing", "script", p.entry.SHA, "client", p.Client)
 }
 
-func (p *program) resume() {
+// resume takes the locks again, and reports whether SCRIPT KILL has ended the script.
+func (p *program) resume() (killed bool) {
+	if p.overdue {
+		killed, p.overdue = p.Env.Scripts.Unset(&p.busy), false
+	}
 	if p.held {
 		p.Tx.Resume()
-		p.Env.Scripts.Unset(&p.busy)
 		p.held = false
 	}
+	return killed
 }
 
 // Log implements lua.Host.

@@ -61,12 +61,21 @@ func (p *program) Do(words [][]byte, resp3 bool) []byte {
 	}
 	p.calls++
 	p.Tx.Next(p.DB, c.Flags&command.Write != 0)
+	p.Tx.Enter()
 	p.Run(prepared, p.Hasher.Keys)
+	p.Tx.Leave()
 	p.WritePostponed()
 	if p.Changed && !p.wrote {
 		p.wrote = true
 	}
-	p.Meter.Add(c.Index, 1, p.Env.Time.Elapsed()-begun)
+	now := p.Env.Time.Elapsed()
+	p.Meter.Add(c.Index, 1, now-begun)
+	if p.since == 0 {
+		p.since = begun
+	}
+	if now-p.since > lua.TurnTime {
+		p.Long()
+	}
 	p.monitor(prepared)
 	return p.Reply.B
 }
@@ -121,7 +130,7 @@ func (p *program) admit(call *command.Prepared) error {
 	if err := p.Env.Executor.Unavailable(c.Flags, ^c.Flags); err != nil {
 		return err
 	}
-	if p.busy.State != nil && p.held && c.Flags&command.Write != 0 && !p.Env.Scripts.Writes(&p.busy) {
+	if p.overdue && c.Flags&command.Write != 0 && !p.Env.Scripts.Writes(&p.busy) {
 		return engine.Error("ERR " + lua.KillWords)
 	}
 	return p.hash(call)

@@ -1,0 +1,80 @@
+// Package moveback moves the times in the values of keys that are ahead of the present, see
+// engine.Engine.MoveBack.
+package moveback
+
+import (
+	"math"
+
+	"rlserver/engine/effect"
+	"rlserver/engine/limit"
+	"rlserver/engine/object"
+)
+
+// Mover moves times back.
+type Mover struct {
+	Present int64 // Unix ms
+	By      int64 // ms
+	Key     func(name []byte) effect.Key
+	// Apply makes a change of an object
+	Apply func(object.Object, *effect.Effect) object.Object
+}
+
+// Move moves the times of an object, by effects.
+func (m *Mover) Move(o object.Object) {
+	k, expireAt := m.Key(object.BytesOf(o.Name())), o.Deadline()
+	switch o := o.(type) {
+	case object.State:
+		f := &effect.Effect{Key: k, ExpireAt: m.deadline(expireAt)}
+		if o.MoveBack(f, m.Present, m.By) {
+			m.Apply(o, f)
+		}
+		return
+	case *object.ZSet:
+		m.members(k, o)
+	}
+	if at := m.deadline(expireAt); at != expireAt {
+		m.Apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: at})
+	}
+}
+
+// deadline moves a time that may be in the future even if the clock is right.
+func (m *Mover) deadline(at int64) int64 {
+	if at == 0 || at == math.MaxInt64 || at-m.Present < m.By/2 {
+		return at
+	}
+	return at - m.By
+}
+
+// members moves the scores of a sorted set that are times.
+func (m *Mover) members(k effect.Key, o *object.ZSet) {
+	type member struct {
+		name string
+		at   int64
+		hit  bool
+	}
+	var moved []member
+	last := 0.0
+	if n := o.Set.Len(); n > 0 {
+		last = o.Set.ScoreAt(n - 1)
+	}
+	leases := limit.Lapse(last) == o.ExpireAt // the deadline of a log of hits is after the last hit
+	for name, score := range o.Set.Ascend(o.Set.FirstAfter(float64(m.Present)), o.Set.Len()) {
+		at := int64(score)
+		_, hit := effect.ParseHitName(string(name), at)
+		switch {
+		case score > math.MaxInt64/2 || float64(at) != score:
+		case hit, at <= o.ExpireAt && (!leases || m.deadline(at) != at):
+			moved = append(moved, member{string(name), at, hit})
+		}
+	}
+	for _, x := range moved {
+		f := effect.Effect{Kind: effect.Add, Key: k, Field: []byte(x.name), Score: float64(x.at - m.By)}
+		if x.hit {
+			f.Field = object.FreeHit(o, x.name, x.at, x.at-m.By)
+		}
+		m.Apply(o, &f)
+		if x.hit {
+			m.Apply(o, &effect.Effect{Kind: effect.Remove, Key: k, Field: []byte(x.name)})
+		}
+	}
+}
