@@ -12,10 +12,6 @@ import (
 // others, the runtime lets another thread take the processor, which costs more than what a short
 // call takes: a tenth of a plain call, and more if the thread is really changed.
 
-// maxRaw is the length in bytes that a raw system call may have: it takes some microseconds, for
-// which the processor is occupied.
-const maxRaw = 16 << 10
-
 // receiver reads from a socket. Only the connection's goroutine may use it.
 type receiver struct {
 	try   func(fd uintptr) bool // tryReceive, bound once to avoid an allocation
