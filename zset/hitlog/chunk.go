@@ -2,6 +2,7 @@ package hitlog
 
 import (
 	"encoding/binary"
+	"math"
 	"slices"
 )
 
@@ -86,6 +87,25 @@ func (r *reader) next() {
 		lo += r.hi + 1
 	}
 	r.i, r.at, r.lo, r.hi = i, r.at+int64(since), lo, lo+n
+}
+
+// plain reads up to n entries of one hit with the number 0, up to a time, as long as they take a
+// byte each: most do. It returns how many it has read.
+func (r *reader) plain(n int, until int64) (read int) {
+	data, at := r.data[r.i:], r.at
+	data = data[:min(n, len(data))]
+	for read < len(data) {
+		b := data[read]
+		if b&0x81 != 0 || b == 0 || at+int64(b>>1) > until {
+			break
+		}
+		at += int64(b >> 1)
+		read++
+	}
+	if read > 0 {
+		r.i, r.at, r.lo, r.hi = r.i+read, at, 0, 1
+	}
+	return read
 }
 
 // group reads the next group, and appends its spans.
@@ -219,23 +239,29 @@ func (c *chunk) before(p *place) (n int) {
 
 // until returns how many hits are at a time or before.
 func (c *chunk) until(at int64) (n int) {
-	for r := c.reader(); r.more(); {
+	for r := c.reader(); ; {
+		n += r.plain(math.MaxInt, at)
+		if !r.more() {
+			return n
+		}
 		if r.next(); r.at > at {
-			break
+			return n
 		}
 		n += int(r.hi - r.lo)
 	}
-	return n
 }
 
 // timeAt returns the time of the i-th hit.
 func (c *chunk) timeAt(i int) int64 {
-	r := c.reader()
-	for i >= 0 {
+	for r := c.reader(); ; {
+		if i -= r.plain(i+1, math.MaxInt64); i < 0 {
+			return r.at
+		}
 		r.next()
-		i -= int(r.hi - r.lo)
+		if i -= int(r.hi - r.lo); i < 0 {
+			return r.at
+		}
 	}
-	return r.at
 }
 
 // has reports whether a hit is in the chunk.
