@@ -74,19 +74,25 @@ func (r *reader) inGroup() bool { return r.i < len(r.data) && r.data[r.i] <= 1 }
 
 // next reads the next entry.
 func (r *reader) next() {
-	since, i := r.uvarint(r.i)
-	lo, n := uint64(0), uint64(1)
-	if since&1 != 0 {
+	since, lo, n, i := r.decode(r.i)
+	if since == 0 {
+		lo += r.hi + 1
+	}
+	r.i, r.at, r.lo, r.hi = i, r.at+since, lo, lo+n
+}
+
+// decode returns what appendEntry was given for the entry at an offset, and the offset behind it.
+func (r *reader) decode(i int) (since int64, lo, n uint64, next int) {
+	first, i := r.uvarint(i)
+	n = 1
+	if first&1 != 0 {
 		if lo, i = r.uvarint(i); lo&1 != 0 {
 			n, i = r.uvarint(i)
 			n++
 		}
 		lo >>= 1
 	}
-	if since >>= 1; since == 0 {
-		lo += r.hi + 1
-	}
-	r.i, r.at, r.lo, r.hi = i, r.at+int64(since), lo, lo+n
+	return int64(first >> 1), lo, n, i
 }
 
 // plain reads up to n entries of one hit with the number 0, up to a time, as long as they take a

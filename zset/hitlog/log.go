@@ -116,16 +116,9 @@ func (l *Log) push(since int64, lo, n uint64) {
 // extend adds n hits to the last entry.
 func (l *Log) extend(n uint64) {
 	r := reader{data: l.tail.data}
-	since, i := r.uvarint(int(l.tail.last))
-	lo, had := uint64(0), uint64(1)
-	if since&1 != 0 {
-		if lo, i = r.uvarint(i); lo&1 != 0 {
-			had, _ = r.uvarint(i)
-			had++
-		}
-	}
+	since, lo, had, _ := r.decode(int(l.tail.last))
 	var buf [maxEntry]byte
-	l.tail.put(int(l.tail.last), appendEntry(buf[:0], int64(since>>1), lo>>1, had+n))
+	l.tail.put(int(l.tail.last), appendEntry(buf[:0], since, lo, had+n))
 }
 
 // seal makes the tail the last of the older chunks, and begins another.
