@@ -2,6 +2,7 @@ package tracking
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -258,14 +259,7 @@ func (t *Table) Flush(m *pubsub.Conn) {
 }
 
 func (t *Table) flush(m *pubsub.Conn) {
-	list := make([]*Client, 0, len(t.clients)+len(t.nodes))
-	for c := range t.clients {
-		list = append(list, c)
-	}
-	for c := range t.nodes {
-		list = append(list, c)
-	}
-	t.send(m, list, nil)
+	t.send(m, slices.AppendSeq(slices.Collect(maps.Keys(t.clients)), maps.Keys(t.nodes)), nil)
 	clear(t.keys)
 	t.items, t.bytes = 0, 0
 }
@@ -346,11 +340,7 @@ func (b *broadcast) send(m *pubsub.Conn) {
 		p.keys = nil
 	}
 	if len(b.all) > 0 {
-		list := make([]*Client, 0, len(t.nodes))
-		for c := range t.nodes {
-			list = append(list, c)
-		}
-		t.send(m, list, b.all)
+		t.send(m, slices.Collect(maps.Keys(t.nodes)), b.all)
 	}
 	b.prefixes, b.all = b.prefixes[:0], nil
 }
