@@ -116,7 +116,7 @@ func (tx *Tx) lockFor(now int64, effects []effect.Effect) {
 // effect does not fit the state, which Apply checks first.
 func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 	if e.snapshot != nil {
-		e.snapshot.before(o, f)
+		e.keepFor(o, f)
 	}
 	switch f.Kind {
 	case effect.Delete:

@@ -77,21 +77,9 @@
 //
 // # Snapshots
 //
-// A Snapshot is all policies and keys as they were at one point in time, visited in steps while
-// calls continue. It walks through each table of that time in the order of hashes, and Engine.apply
-// calls it before each change. If a key is changed that the walk has not reached, its value is
-// saved first and its name noted, so that the walk skips it:
-//
-//	place   0                      cursor                        2^32
-//	        |  walked: may change  |  to be walked, except names  |
-//	                                  that changes have saved
-//
-// Splits and merges of buckets move no key across the cursor. FLUSHDB and SWAPDB change no object:
-// the walk continues over the table that it began with. Small objects become effects under their
-// shard's lock, some 64 keys at a time. A large sorted set is cloned, a long string is shared until
-// it is overwritten, and a large hash gets a walk of the same kind through its fields. Encoding and
-// disk writes need no lock. A snapshot and the log after it give the state, except for keys that
-// had expired at the time of the snapshot.
+// Engine.apply has a snapshot that is being taken keep what a change replaces, see package
+// snapshot. A snapshot and the log after it give the state, except for keys that had expired at the
+// time of the snapshot.
 //
 // # Where things are
 //
@@ -100,7 +88,7 @@
 //	held.go         calls that take long: they keep their keys, but not the locks
 //	apply.go        the one function that changes what keys hold, live and in replay
 //	dump.go         DUMP, RESTORE, digests       watch.go   reports changes to a key
-//	snapshot.go     all keys at one point in time, while calls continue
+//	snapshot.go     begins and ends snapshots, see package snapshot
 //	memory.go       the memory of keys           evict.go   which keys are evicted
 //	expire.go       deadlines, the Sweeper; MoveBack for state in the future
 //	algorithms.go   the table of the limiters, and refunds; the arithmetic is in engine/limit

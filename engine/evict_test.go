@@ -312,7 +312,7 @@ func TestSnapshotDuringEvictionsIsComplete(t *testing.T) {
 			for range r.IntN(100) {
 				call()
 			}
-			for _, b := range s.kept {
+			for _, b := range s.Kept() {
 				most = max(most, len(b.Effects))
 			}
 			more = s.Step(func(effects []effect.Effect) {

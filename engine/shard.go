@@ -9,6 +9,7 @@ import (
 	"rlserver/engine/denials"
 	"rlserver/engine/eviction"
 	"rlserver/engine/object"
+	"rlserver/engine/snapshot"
 	"rlserver/engine/table"
 )
 
@@ -59,7 +60,7 @@ type space struct {
 	weight  int64                  // bytes that the keys take
 	types   [len(object.Types)]int // how many of them are of each type
 	// of the snapshot being taken; nil without one, or if the database was empty when it began
-	walk *spaceWalk
+	walk *snapshot.Walk
 }
 
 func (sh *shard) init(e *Engine, index int) {

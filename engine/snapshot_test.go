@@ -232,7 +232,7 @@ func TestSnapshotIsConsistent(t *testing.T) {
 					w.passTime()
 				}
 			}
-			if r.s.closed {
+			if w.e.snapshot == nil {
 				r.finish()
 				r.catchUp(w.e, w.log)
 				finished++
@@ -503,7 +503,7 @@ func TestSnapshotWhileAllKeysChange(t *testing.T) {
 	for i := range keys {
 		b.do(func(k []Key) { b.tx.Delete(k[0]) }, fmt.Sprintf("key:%d", i))
 	}
-	require.Greater(t, len(r.s.kept), 2)
+	require.Greater(t, len(r.s.Kept()), 2)
 	for r.step() {
 	}
 	r.finish()

@@ -368,7 +368,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/engine/lock", "rlserver/engine/moveback", "rlserver/engine/script",
 			"rlserver/engine/denials", "rlserver/engine/effect", "rlserver/engine/eviction",
 			"rlserver/engine/limit",
-			"rlserver/engine/object", "rlserver/engine/policy", "rlserver/engine/rule", "rlserver/engine/table",
+			"rlserver/engine/object", "rlserver/engine/policy", "rlserver/engine/rule", "rlserver/engine/snapshot",
+			"rlserver/engine/table",
 			"rlserver/internal/bitmap", "rlserver/internal/dict", "rlserver/internal/list", "rlserver/zset",
 			"rlserver/internal/stats",
 		},
@@ -380,6 +381,11 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours: []string{"rlserver/engine/effect", "rlserver/engine/limit", "rlserver/engine/object"},
 	},
 	"rlserver/engine/background": {ours: []string{"rlserver/engine"}},
+	"rlserver/engine/snapshot": {
+		ours: []string{
+			"rlserver/engine/effect", "rlserver/engine/object", "rlserver/engine/table", "rlserver/internal/dict",
+		},
+	},
 	"rlserver/engine/object": {
 		ours: []string{
 			"rlserver/engine/effect", "rlserver/engine/eviction", "rlserver/engine/limit",
