@@ -113,4 +113,5 @@ func (e *Engine) AwaitCalls() {
 		e.shards[i].mu.Unlock()
 	}
 	e.Holds.AwaitAll()
+	e.Scripts.AwaitAdd()
 }

@@ -207,10 +207,12 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/lua": {
 		ours: []string{
 			"rlserver/resp/lua/compiler", "rlserver/resp/lua/interior", "rlserver/resp/lua/number",
+			"rlserver/resp/lua/pattern",
 		},
 		others: []string{"github.com/yuin/gopher-lua"},
 	},
-	"rlserver/resp/lua/number": {},
+	"rlserver/resp/lua/pattern": {},
+	"rlserver/resp/lua/number":  {},
 	"rlserver/resp/lua/interior": {
 		ours:   []string{"rlserver/resp/lua/compiler"},
 		others: []string{"github.com/yuin/gopher-lua"},

@@ -9,12 +9,15 @@ import (
 )
 
 // isPaused reports whether CLIENT PAUSE holds back a call.
-func (s *session) isPaused(c *command.Command) bool {
+func (s *session) isPaused(call *command.Prepared) bool {
 	p := s.server.currentPause()
 	if p == nil || s.profile.monitors.Load() {
 		return false // as in Redis
 	}
-	has, _ := s.transaction.flags(c)
+	has := call.Flags(s.Env)
+	if s.transaction.open && call.Command == execCommand {
+		has |= s.transaction.has
+	}
 	return p.all || has&command.Changing != 0
 }
 
@@ -43,20 +46,23 @@ func (s *Server) changesPaused() time.Duration {
 	return p.until - s.Time.Elapsed()
 }
 
+// ChangesPaused implements command.Server.
+func (s *Server) ChangesPaused() bool { return s.currentPause() != nil }
+
 // runAfterPause runs a call when it is no longer held back. No lock is held.
-func (s *session) runAfterPause(c *command.Command, words [][]byte) {
-	words = command.CloneWords(words)
+func (s *session) runAfterPause(p command.Prepared) {
+	p.Words = command.CloneWords(p.Words)
 	s.flush()
-	if s.awaitPause(c) {
-		s.run(words)
+	if s.awaitPause(&p) {
+		s.run(p.Words)
 	}
 }
 
 // awaitPause waits until a call is no longer held back. It returns false if the client disconnects.
-func (s *session) awaitPause(c *command.Command) bool {
+func (s *session) awaitPause(p *command.Prepared) bool {
 	s.server.held.Add(1)
 	s.profile.paused.Store(true)
-	for s.isPaused(c) && !s.closing {
+	for s.isPaused(p) && !s.closing {
 		s.closing = s.guard.PauseFor(s.server.changesPaused()) != nil
 	}
 	s.profile.paused.Store(false)
@@ -68,13 +74,13 @@ func (s *session) awaitPause(c *command.Command) bool {
 // since the call was checked without them. It returns false if there is no pause.
 func (s *session) pausedUnderLocks(call *command.Prepared) bool {
 	s.group = s.group[:1] // the calls behind it are checked by themselves
-	if !s.isPaused(call.Command) {
+	if !s.isPaused(call) {
 		return false
 	}
 	s.See(s.Tx.End())
 	s.runDeferred() // the client may disconnect meanwhile
 	s.calls--
-	s.runAfterPause(call.Command, call.Words)
+	s.runAfterPause(*call)
 	return true
 }
 

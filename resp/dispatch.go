@@ -42,8 +42,8 @@ func (s *session) run(words [][]byte) {
 	if err == nil {
 		err = s.prepareFor(&p)
 	}
-	if err == nil && s.server.paused.Load() != nil && s.isPaused(c) {
-		s.runAfterPause(c, words)
+	if err == nil && s.server.paused.Load() != nil && s.isPaused(&p) {
+		s.runAfterPause(p)
 		return
 	}
 	if c == nil && isHTTP(words[0]) {

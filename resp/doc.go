@@ -124,9 +124,7 @@
 //
 // # Left out
 //
-// There are no keyspace notifications, and no REPLICAOF. CLIENT TRACKING ON is accepted
-// only with OPTIN, because some clients send it on each connection; CLIENT CACHING YES, which would
-// make the server track a key, is refused. INFO leaves out the fields of Redis that the server does
-// not measure. Fields of absent features that monitoring programs expect have the constant that
-// Redis shows if the feature is unused, mostly 0. DEBUG SLEEP blocks only its own connection.
+// There is no REPLICAOF. INFO leaves out the fields of Redis that the server does not measure. Fields
+// of absent features that monitoring programs expect have the constant that Redis shows if the
+// feature is unused, mostly 0. DEBUG SLEEP blocks only its own connection.
 package resp

@@ -30,11 +30,11 @@ func (s *session) runOn(p *command.Prepared, on *partition) (reply []byte) {
 		if !s.Tx.BeginUnlessHeld(s.Env.Clock(), s.DB, nil, true, p.Command.Flags&command.Write != 0) {
 			return []byte("-" + command.ErrBusy + "\r\n")
 		}
-		if !s.isPaused(p.Command) {
+		if !s.isPaused(p) {
 			break
 		}
 		s.Tx.End() // a pause has begun since the call was checked, or ran on another group
-		if !s.awaitPause(p.Command) || s.GivenUp() {
+		if !s.awaitPause(p) || s.GivenUp() {
 			s.closing = true
 			return nil // the client has disconnected
 		}

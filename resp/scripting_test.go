@@ -2,8 +2,10 @@ package resp
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -228,7 +230,7 @@ func TestScriptsThatWriteWhileTheDiskFails(t *testing.T) {
 // CLIENT PAUSE WRITE holds back scripts that may write, also within EXEC, and messages.
 func TestPauseHoldsScriptsAndMessages(t *testing.T) {
 	for _, calls := range []string{
-		"EVAL return'x' 0", "MULTI\nEVAL return'x' 0\nEXEC", "PUBLISH c m", "SPUBLISH c m", "MULTI\nPUBLISH c m\nEXEC",
+		"EVALSHA " + strings.Repeat("f", 40) + " 0", "EVAL return'x' 0", "MULTI\nEVAL return'x' 0\nEXEC", "PUBLISH c m", "SPUBLISH c m", "MULTI\nPUBLISH c m\nEXEC",
 	} {
 		inBubble(t, func(t *testing.T, b *bubble) {
 			queued := ""
@@ -247,6 +249,51 @@ func TestPauseHoldsScriptsAndMessages(t *testing.T) {
 			assert.True(t, strings.HasPrefix(replies[0], "1000 held "), replies[0])
 		})
 	}
+}
+
+// CLIENT PAUSE WRITE does not hold back scripts that declare to write nothing, also if they do not
+// compile and within EXEC, as in Redis. A new one is not kept: that would be a change.
+func TestPauseLetsScriptsRunThatDeclareNoWrites(t *testing.T) {
+	const ro, other, allowOOM = "#!lua flags=no-writes\n", "return 'y'", "#!lua flags=allow-oom\nreturn 'x'"
+	const publishes = ro + "return redis.call('PUBLISH', 'a', 'b')"
+	sha := lua.SHA1(ro + "return 'x'")
+	exists := []string{"SCRIPT", "EXISTS", lua.SHA1(ro + other)}
+	inBubble(t, func(t *testing.T, b *bubble) {
+		send := func(name string, calls ...[]string) {
+			c, text := b.Caller(name), ""
+			for _, words := range calls {
+				text += commandtest.Frame(words...)
+			}
+			go io.WriteString(c, text)
+			synctest.Wait()
+		}
+		send("c", []string{"SCRIPT", "LOAD", ro + "return 'x'"})
+		b.Calls("admin", "CLIENT PAUSE 1000 WRITE")
+		b.Replies()
+		send("runs",
+			[]string{"EVALSHA", strings.ToUpper(sha), "0"}, []string{"EVAL", ro + other, "0"}, []string{"EVAL", ro + "retu", "0"},
+			[]string{"MULTI"}, []string{"EVALSHA", sha, "0"}, []string{"EVAL", ro + "return 'x'", "0"}, []string{"EXEC"},
+			[]string{"EVAL", publishes, "0"}, exists)
+		send("waits1", []string{"EVAL", allowOOM, "0"})
+		send("waits2", []string{"EVAL_RO", allowOOM, "0"})
+		send("waits3", []string{"EVAL", "#!lua\nreturn 'x'", "0"})
+		send("waits4", []string{"MULTI"}, []string{"EVAL", ro + "return 'x'", "0"}, []string{"SET", "k", "v"}, []string{"EXEC"})
+		assert.Equal(t, []string{
+			"0 runs $1 x", "0 runs $1 y",
+			"0 runs -ERR Error compiling script (new function): user_script:2: '=' expected near '<eof>'",
+			"0 runs +OK", "0 runs +QUEUED", "0 runs +QUEUED", "0 runs *2 $1 x $1 x",
+			"0 runs -ERR Write commands are not allowed from read-only scripts. script: " +
+				lua.SHA1(publishes) + ", on @user_script:2.",
+			"0 runs *1 :0", "0 waits4 +OK", "0 waits4 +QUEUED",
+		}, b.Replies())
+		time.Sleep(time.Second)
+		assert.Equal(t, []string{
+			"1000 waits1 $1 x", "1000 waits2 -ERR Can not execute a script with write flag using *_ro command.",
+			"1000 waits3 $1 x", "1000 waits4 +QUEUED", "1000 waits4 *2 $1 x +OK",
+		}, b.Replies())
+		send("c", []string{"EVAL", ro + other, "0"}, exists)
+		assert.Equal(t, []string{"1000 c $1 y", "1000 c *1 :1"}, b.Replies())
+	})
 }
 
 // The user of a script that publishes needs the channel.

@@ -116,7 +116,7 @@ func (s *session) queue(p command.Prepared) {
 	}
 	p.Words = command.CloneWords(p.Words)
 	t.calls, t.size = append(t.calls, p), t.size+size
-	t.has, t.lacks = t.has|p.Command.Flags, t.lacks|^p.Command.Flags
+	t.has, t.lacks = t.has|p.Flags(s.Env), t.lacks|^p.Command.Flags
 	if p.WantsAll() {
 		t.has |= command.WholeKeyspace
 	}

@@ -21,6 +21,8 @@ type Script struct {
 type Limits struct {
 	Evaled int   // how many that were not loaded
 	Bytes  int64 // of all, see Script.weight
+
+	Paused func() bool // reports whether scripts must not be added; nil: they may
 }
 
 // Append is where the changes of a Table go, as engine.Journal.Append.
@@ -93,19 +95,31 @@ func (t *Table) Get(sha string) (s *Script, position uint64) {
 
 // Add adds a script at now (Unix ms), and drops those that exceed the limits. It returns the script
 // in the table, and the position of the change in the journal. One that is there and becomes loaded
-// is replaced.
+// is replaced. It adds none if l.Paused says so: then it returns the one that is there, or nil.
 func (t *Table) Add(now int64, sha, text string, loaded bool, l Limits) (added *Script, position uint64) {
 	t.changing.Lock()
 	defer t.changing.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if at := t.bySHA[sha]; at == nil || loaded && !at.Value.(*Script).Loaded {
+	at := t.bySHA[sha]
+	if (at == nil || loaded && !at.Value.(*Script).Loaded) && (l.Paused == nil || !l.Paused()) {
 		s := &Script{SHA: sha, Text: text, Loaded: loaded}
 		drops := t.excess(s, l)
 		t.dropped += int64(len(drops))
 		t.change(now, append(drops, s.effect()))
+		at = t.bySHA[sha]
 	}
-	return t.bySHA[sha].Value.(*Script), t.position
+	if at == nil {
+		return nil, t.position
+	}
+	return at.Value.(*Script), t.position
+}
+
+// AwaitAdd returns when the calls of Add that may not yet have asked Limits.Paused have ended.
+func (t *Table) AwaitAdd() {
+	t.changing.Lock()
+	//lint:ignore SA2001 the lock is only waited for
+	t.changing.Unlock()
 }
 
 // Flush drops all scripts at now (Unix ms), and returns the position of the change.

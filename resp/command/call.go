@@ -269,6 +269,8 @@ type Server interface {
 	ResetFigures()
 	// FreeMemory returns memory to the system, once a second at most.
 	FreeMemory()
+	// ChangesPaused reports whether CLIENT PAUSE holds back calls that change something.
+	ChangesPaused() bool
 	// ChangeSettings changes all the settings or none, and applies them.
 	ChangeSettings(*Call, []config.Change) error
 }
@@ -364,6 +366,14 @@ type Prepared struct {
 // WantsAll reports whether a call needs the locks of all shards.
 func (p *Prepared) WantsAll() bool {
 	return p.All || p.Command.Flags&WholeKeyspace != 0 || p.Command.Reaches != nil && p.Command.Reaches(p.Words)
+}
+
+// Flags returns the flags of the call.
+func (p *Prepared) Flags(env *Env) Flags {
+	if p.Command.FlagsOf == nil {
+		return p.Command.Flags
+	}
+	return p.Command.FlagsOf(env, p.Words)
 }
 
 // HelpSince declares the subcommand HELP of a command that has it since a version of Redis.

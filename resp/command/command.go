@@ -33,6 +33,9 @@ type Command struct {
 	ReplacedBy string
 
 	Prepare func(c *Call, words [][]byte) // runs before the locks are taken, except in EXEC
+	// returns the flags of a call that its words decide, instead of Flags: whether CLIENT PAUSE
+	// holds it back; nil: they are Flags
+	FlagsOf func(env *Env, words [][]byte) Flags
 	// reports whether a call reads keys that its words do not name; nil: none does
 	Reaches func(words [][]byte) bool
 	// returns the index of the first option of a call, from which on each option has a value; nil:

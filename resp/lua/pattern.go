@@ -4,352 +4,53 @@ import (
 	"strings"
 
 	glua "github.com/yuin/gopher-lua"
+
+	"rlserver/resp/lua/pattern"
 )
 
-// Patterns of Lua 5.1. Each step of the matcher counts as an instruction: a pattern that tries many
-// ways is ended like a loop.
-
-const (
-	maxCaptures  = 32
-	maxRecursion = 200 // of the matcher, as in Lua
-	unclosed     = -1
-	position     = -2
-)
-
-type capture struct{ start, length int }
-
+// matcher is the matching of a library function.
 type matcher struct {
-	L        *glua.LState
-	w        *watch
-	src, pat string
-	level    int
-	captures [maxCaptures]capture
-	depth    int
+	pattern.Matcher
+	L  *glua.LState
+	st *State
 }
 
-func (m *matcher) fail(text string) { raise(m.L, "%s", text) }
-
-func (m *matcher) classEnd(p int) int {
-	if p >= len(m.pat) {
-		m.fail("malformed pattern (ends with '%')")
-	}
-	c := m.pat[p]
-	p++
-	switch c {
-	case '%':
-		if p >= len(m.pat) {
-			m.fail("malformed pattern (ends with '%')")
-		}
-		return p + 1
-	case '[':
-		if p < len(m.pat) && m.pat[p] == '^' {
-			p++
-		}
-		for {
-			if p >= len(m.pat) {
-				m.fail("malformed pattern (missing ']')")
-			}
-			c := m.pat[p]
-			p++
-			if c == '%' && p < len(m.pat) {
-				p++
-			}
-			if p < len(m.pat) && m.pat[p] == ']' {
-				return p + 1
-			}
-			if p >= len(m.pat) {
-				m.fail("malformed pattern (missing ']')")
-			}
-		}
-	}
-	return p
+func newMatcher(st *State, L *glua.LState, source, pat string) matcher {
+	return matcher{pattern.Matcher{Host: &st.watch, Source: source, Pattern: pat}, L, st}
 }
 
-func inClass(c, class byte) bool {
-	var yes bool
-	switch class | 0x20 {
-	case 'a':
-		yes = 'a' <= c|0x20 && c|0x20 <= 'z'
-	case 'c':
-		yes = c < 32 || c == 127
-	case 'd':
-		yes = '0' <= c && c <= '9'
-	case 'l':
-		yes = 'a' <= c && c <= 'z'
-	case 'p':
-		yes = c > 32 && c < 127 && !inClass(c, 'w')
-	case 's':
-		yes = c == ' ' || c >= 9 && c <= 13
-	case 'u':
-		yes = 'A' <= c && c <= 'Z'
-	case 'w':
-		yes = 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
-	case 'x':
-		yes = '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
-	case 'z':
-		yes = c == 0
-	default:
-		return class == c
-	}
-	if class&0x20 == 0 {
-		return !yes
-	}
-	return yes
-}
+// Step implements pattern.Host.
+func (w *watch) Step(n int) { w.step(n) }
 
-// inSet reports whether c is in the set that begins at p and ends with the ] at end.
-func (m *matcher) inSet(c byte, p, end int) bool {
-	found := true
-	if m.pat[p+1] == '^' {
-		found = false
-		p++
-	}
-	for p++; p < end; p++ {
-		switch {
-		case m.pat[p] == '%' && p+1 < len(m.pat):
-			p++
-			if inClass(c, m.pat[p]) {
-				return found
-			}
-		case p+2 < end && m.pat[p+1] == '-':
-			p += 2
-			if m.pat[p-2] <= c && c <= m.pat[p] {
-				return found
-			}
-		case m.pat[p] == c:
-			return found
-		}
-	}
-	return !found
-}
-
-func (m *matcher) single(s, p, end int) bool {
-	if s >= len(m.src) {
-		return false
-	}
-	switch c := m.src[s]; m.pat[p] {
-	case '.':
-		return true
-	case '%':
-		return inClass(c, m.pat[p+1])
-	case '[':
-		return m.inSet(c, p, end-1)
-	default:
-		return m.pat[p] == c
-	}
-}
-
-// match returns the end of a match of the pattern from p on at s, or -1.
-func (m *matcher) match(s, p int) int {
-	if m.depth++; m.depth > maxRecursion*100 {
-		m.fail("pattern too complex")
-	}
-	defer func() { m.depth-- }()
-	for {
-		m.w.step(1)
-		if p >= len(m.pat) {
-			return s
-		}
-		switch m.pat[p] {
-		case '(':
-			if p+1 < len(m.pat) && m.pat[p+1] == ')' {
-				return m.startCapture(s, p+2, position)
-			}
-			return m.startCapture(s, p+1, unclosed)
-		case ')':
-			return m.endCapture(s, p+1)
-		case '$':
-			if p+1 == len(m.pat) {
-				if s == len(m.src) {
-					return s
-				}
-				return -1
-			}
-		case '%':
-			if p+1 < len(m.pat) {
-				switch c := m.pat[p+1]; {
-				case c == 'b':
-					if s = m.balance(s, p+2); s < 0 {
-						return -1
-					}
-					p += 4
-					continue
-				case c == 'f':
-					p += 2
-					if p >= len(m.pat) || m.pat[p] != '[' {
-						m.fail("missing '[' after '%f' in pattern")
-					}
-					end := m.classEnd(p)
-					var before, here byte
-					if s > 0 {
-						before = m.src[s-1]
-					}
-					if s < len(m.src) {
-						here = m.src[s]
-					}
-					if m.inSet(before, p, end-1) || !m.inSet(here, p, end-1) {
-						return -1
-					}
-					p = end
-					continue
-				case '0' <= c && c <= '9':
-					if s = m.back(s, c); s < 0 {
-						return -1
-					}
-					p += 2
-					continue
-				}
-			}
-		}
-		end := m.classEnd(p)
-		var suffix byte
-		if end < len(m.pat) {
-			suffix = m.pat[end]
-		}
-		switch suffix {
-		case '?':
-			if m.single(s, p, end) {
-				if e := m.match(s+1, end+1); e >= 0 {
-					return e
-				}
-			}
-			p = end + 1
-		case '*':
-			return m.longest(s, p, end)
-		case '+':
-			if !m.single(s, p, end) {
-				return -1
-			}
-			return m.longest(s+1, p, end)
-		case '-':
-			for {
-				if e := m.match(s, end+1); e >= 0 {
-					return e
-				}
-				m.w.step(1)
-				if !m.single(s, p, end) {
-					return -1
-				}
-				s++
-			}
-		default:
-			if !m.single(s, p, end) {
-				return -1
-			}
-			s, p = s+1, end
-		}
-	}
-}
-
-func (m *matcher) longest(s, p, end int) int {
-	n := 0
-	for m.single(s+n, p, end) {
-		n++
-	}
-	m.w.step(n / 8)
-	for ; n >= 0; n-- {
-		if e := m.match(s+n, end+1); e >= 0 {
-			return e
-		}
-	}
-	return -1
-}
-
-func (m *matcher) balance(s, p int) int {
-	if p+1 >= len(m.pat) {
-		m.fail("unbalanced pattern")
-	}
-	if s >= len(m.src) || m.src[s] != m.pat[p] {
-		return -1
-	}
-	open, shut, depth := m.pat[p], m.pat[p+1], 1
-	for i := s + 1; i < len(m.src); i++ {
-		switch m.src[i] {
-		case shut:
-			if depth--; depth == 0 {
-				m.w.step((i - s) / 8)
-				return i + 1
-			}
-		case open:
-			depth++
-		}
-	}
-	m.w.step((len(m.src) - s) / 8)
-	return -1
-}
-
-func (m *matcher) startCapture(s, p, what int) int {
-	if m.level >= maxCaptures {
-		m.fail("too many captures")
-	}
-	m.captures[m.level] = capture{s, what}
-	m.level++
-	e := m.match(s, p)
-	if e < 0 {
-		m.level--
-	}
-	return e
-}
-
-func (m *matcher) endCapture(s, p int) int {
-	at := -1
-	for i := m.level - 1; i >= 0; i-- {
-		if m.captures[i].length == unclosed {
-			at = i
-			break
-		}
-	}
-	if at < 0 {
-		m.fail("invalid pattern capture")
-	}
-	m.captures[at].length = s - m.captures[at].start
-	e := m.match(s, p)
-	if e < 0 {
-		m.captures[at].length = unclosed
-	}
-	return e
-}
-
-func (m *matcher) back(s int, digit byte) int {
-	i := int(digit - '1')
-	if i < 0 || i >= m.level || m.captures[i].length == unclosed {
-		m.fail("invalid capture index")
-	}
-	length := max(m.captures[i].length, 0)
-	text := m.src[m.captures[i].start : m.captures[i].start+length]
-	m.w.step(length / 8)
-	if strings.HasPrefix(m.src[s:], text) {
-		return s + length
-	}
-	return -1
-}
+// Fail implements pattern.Host.
+func (w *watch) Fail(text string) { raise(w.st.L.G.CurrentThread, text) }
 
 // captured returns a capture, or the whole match if there is none.
 func (m *matcher) captured(i, start, end int) glua.LValue {
-	if i >= m.level {
+	if i >= len(m.Captures()) {
 		if i != 0 {
-			m.fail("invalid capture index")
+			raise(m.L, "invalid capture index")
 		}
 		return m.part(start, end)
 	}
-	c := m.captures[i]
-	switch c.length {
-	case unclosed:
-		m.fail("unfinished capture")
-	case position:
-		return glua.LNumber(c.start + 1)
+	c := m.Captures()[i]
+	switch c.Length {
+	case pattern.Unclosed:
+		raise(m.L, "unfinished capture")
+	case pattern.Position:
+		return glua.LNumber(c.Start + 1)
 	}
-	return m.part(c.start, c.start+c.length)
+	return m.part(c.Start, c.Start+c.Length)
 }
 
 func (m *matcher) part(start, end int) glua.LValue {
-	m.w.charge(perValue)
-	return m.w.st.scratch.string(m.w.part(m.src, m.src[start:end]))
+	m.st.watch.charge(perValue)
+	return m.st.scratch.string(m.st.watch.part(m.Source, m.Source[start:end]))
 }
 
 // pushCaptures pushes all captures, or the whole match.
 func (m *matcher) pushCaptures(start, end int, whole bool) int {
-	n := m.level
+	n := len(m.Captures())
 	if n == 0 && whole {
 		n = 1
 	}
@@ -377,14 +78,13 @@ func find(st *State, L *glua.LState, positions bool) int {
 		L.Push(glua.LNil)
 		return 1
 	}
-	m := matcher{L: L, w: &st.watch, src: src, pat: pat}
+	m := newMatcher(st, L, src, pat)
 	first := 0
 	if strings.HasPrefix(pat, "^") {
 		first = 1
 	}
 	for s := init; ; s++ {
-		m.level = 0
-		if e := m.match(s, first); e >= 0 {
+		if e := m.Match(s, first); e >= 0 {
 			if !positions {
 				return m.pushCaptures(s, e, true)
 			}
@@ -403,10 +103,9 @@ func stringGmatch(st *State, L *glua.LState) int {
 	src, pat := checkString(st, L, 1), checkString(st, L, 2)
 	at := 0
 	L.Push(L.NewClosure(func(L *glua.LState) int {
-		m := matcher{L: L, w: &st.watch, src: src, pat: pat}
+		m := newMatcher(st, L, src, pat)
 		for s := at; s <= len(src); s++ {
-			m.level = 0
-			if e := m.match(s, 0); e >= 0 {
+			if e := m.Match(s, 0); e >= 0 {
 				if at = e; e == s {
 					at++
 				}
@@ -430,7 +129,7 @@ func stringGsub(st *State, L *glua.LState) int {
 		return argError(L, 3, "string/function/table expected")
 	}
 	most := optInt(L, 4, len(src)+1)
-	m := matcher{L: L, w: &st.watch, src: src, pat: pat}
+	m := newMatcher(st, L, src, pat)
 	first := 0
 	if strings.HasPrefix(pat, "^") {
 		first = 1
@@ -439,8 +138,7 @@ func stringGsub(st *State, L *glua.LState) int {
 	var out []byte
 	s, n := 0, 0
 	for n < most {
-		m.level = 0
-		e := m.match(s, first)
+		e := m.Match(s, first)
 		if e >= 0 {
 			n++
 			out = st.replace(&m, out, by, s, e)
@@ -483,7 +181,7 @@ func (st *State) replace(m *matcher, out []byte, by glua.LValue, start, end int)
 			}
 			switch c = by[i]; {
 			case c == '0':
-				out = st.watch.join(out, m.src[start:end])
+				out = st.watch.join(out, m.Source[start:end])
 			case '1' <= c && c <= '9':
 				text, _ := joinable(m.captured(int(c-'1'), start, end))
 				out = st.watch.join(out, text)
@@ -502,7 +200,7 @@ func (st *State) replace(m *matcher, out []byte, by glua.LValue, start, end int)
 		L.Pop(1)
 	}
 	if !glua.LVAsBool(v) {
-		return st.watch.join(out, m.src[start:end])
+		return st.watch.join(out, m.Source[start:end])
 	}
 	text, ok := joinable(v)
 	if !ok {

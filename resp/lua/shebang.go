@@ -55,6 +55,12 @@ func parseShebang(text string) (flags Flags, unknown []string, err error) {
 	return flags, unknown, nil
 }
 
+// DeclaredFlags returns the flags that the text of a script declares.
+func DeclaredFlags(text string) (flags Flags, err error) {
+	flags, _, err = parseShebang(text)
+	return flags, err
+}
+
 // Read reads the flags of a script and compiles it. unknown are flags that have no effect.
 func Read(sha, text string) (e *Entry, unknown []string, err error) {
 	e = &Entry{SHA: sha, Text: text}

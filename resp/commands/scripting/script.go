@@ -115,7 +115,7 @@ func mergeShow(m *command.Merger) {
 
 // scriptShow handles SCRIPT SHOW sha1, of Valkey.
 func scriptShow(c *command.Call) error {
-	s, seen := known(c, strings.ToLower(string(c.Args.Next())))
+	s, seen := known(c.Env, strings.ToLower(string(c.Args.Next())))
 	c.Tx.See(seen)
 	if s == nil {
 		return errNoMatch
@@ -128,7 +128,7 @@ func scriptShow(c *command.Call) error {
 func scriptExists(c *command.Call) error {
 	c.Reply.Array(c.Args.Left())
 	for c.Args.More() {
-		s, seen := known(c, strings.ToLower(string(c.Args.Next())))
+		s, seen := known(c.Env, strings.ToLower(string(c.Args.Next())))
 		c.Tx.See(seen)
 		c.Reply.Flag(s != nil)
 	}
@@ -154,7 +154,7 @@ func scriptLoad(c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	e, err := add(c, string(c.Args.Next()), true)
+	e, err := add(c, string(c.Args.Next()), true, nil)
 	if err != nil {
 		return err
 	}
@@ -171,42 +171,50 @@ func read(c *command.Call, text []byte) (*lua.Entry, error) {
 	if s := c.Env.Engine.Scripts.FindText(text); s != nil {
 		return compiled(c, s)
 	}
-	return add(c, string(text), false)
+	return add(c, string(text), false, c.Env.Server.ChangesPaused)
 }
 
 // find returns the script of a name.
 func find(c *command.Call, name []byte) (*lua.Entry, error) {
-	var buf [shaLen]byte
-	if len(name) != shaLen {
+	buf, ok := shaOf(name)
+	if !ok {
 		return nil, errNoMatch
-	}
-	for i, b := range name {
-		if 'A' <= b && b <= 'F' {
-			b += 'a' - 'A'
-		}
-		buf[i] = b
 	}
 	if s := c.Env.Engine.Scripts.Find(buf[:]); s != nil {
 		return compiled(c, s)
 	}
-	if s, _ := known(c, string(buf[:])); s != nil {
-		return add(c, s.Text, s.Loaded)
+	if s, _ := known(c.Env, string(buf[:])); s != nil {
+		return add(c, s.Text, s.Loaded, c.Env.Server.ChangesPaused)
 	}
 	return nil, errNoMatch
+}
+
+// shaOf returns the name of a script in lower case; ok: it may be one.
+func shaOf(word []byte) (sha [shaLen]byte, ok bool) {
+	if len(word) != shaLen {
+		return sha, false
+	}
+	for i, b := range word {
+		if 'A' <= b && b <= 'F' {
+			b += 'a' - 'A'
+		}
+		sha[i] = b
+	}
+	return sha, true
 }
 
 // known returns the script of a name if the group of the call has it or, in a cluster, another one
 // that this node leads, or a call without keys has brought it here; otherwise nil. It also returns
 // the position that the call has seen.
-func known(c *command.Call, sha string) (s *script.Script, seen engine.Position) {
-	s, position := c.Env.Engine.Scripts.Get(sha)
-	if s != nil || c.Env.Mode != "cluster" {
+func known(env *command.Env, sha string) (s *script.Script, seen engine.Position) {
+	s, position := env.Engine.Scripts.Get(sha)
+	if s != nil || env.Mode != "cluster" {
 		return s, engine.Position(position)
 	}
-	if s, _ = c.Env.Home.Scripts.Get(sha); s != nil {
+	if s, _ = env.Home.Scripts.Get(sha); s != nil {
 		return s, engine.Position(position)
 	}
-	for _, k := range c.Env.Server.Keyspaces() {
+	for _, k := range env.Server.Keyspaces() {
 		if s, _ = k.Engine.Scripts.Get(sha); s != nil {
 			break
 		}
@@ -227,13 +235,13 @@ func compiled(c *command.Call, s *script.Script) (*lua.Entry, error) {
 }
 
 // add compiles a script, unless another group has, and keeps it for EVALSHA. While changes are
-// refused it is not kept.
-func add(c *command.Call, text string, loaded bool) (e *lua.Entry, err error) {
+// refused, or held back as paused reports, it is not kept.
+func add(c *command.Call, text string, loaded bool, paused func() bool) (e *lua.Entry, err error) {
 	if len(text) > maxText {
 		return nil, errTextLong
 	}
 	sha := lua.SHA1(text)
-	if s, _ := known(c, sha); s != nil {
+	if s, _ := known(c.Env, sha); s != nil {
 		e, err = compiled(c, s)
 	} else {
 		e, err = compile(c, sha, text)
@@ -242,8 +250,10 @@ func add(c *command.Call, text string, loaded bool) (e *lua.Entry, err error) {
 		return e, err
 	}
 	s, position := c.Env.Engine.Scripts.Add(c.Env.Clock(), sha, e.Text, loaded,
-		script.Limits{Evaled: maxEvaled, Bytes: c.Env.Settings.ScriptCache.Load()})
-	s.Compiled.Store(e)
+		script.Limits{Evaled: maxEvaled, Bytes: c.Env.Settings.ScriptCache.Load(), Paused: paused})
+	if s != nil {
+		s.Compiled.Store(e)
+	}
 	c.Tx.See(engine.Position(position))
 	return e, nil
 }
@@ -255,7 +265,7 @@ func compile(c *command.Call, sha, text string) (*lua.Entry, error) {
 	if len(text) > largeText {
 		c.Env.Scripts.Compiling.Lock()
 		defer c.Env.Scripts.Compiling.Unlock()
-		if s, _ := known(c, sha); s != nil {
+		if s, _ := known(c.Env, sha); s != nil {
 			if e, done := s.Compiled.Load().(*lua.Entry); done { // meanwhile
 				return e, nil
 			}
