@@ -124,7 +124,7 @@
 //
 // # Left out
 //
-// There is no REPLICAOF. INFO leaves out the fields of Redis that the server does not measure. Fields
-// of absent features that monitoring programs expect have the constant that Redis shows if the
-// feature is unused, mostly 0. DEBUG SLEEP blocks only its own connection.
+// There is no REPLICAOF. INFO leaves out the fields of Redis that the server does not measure.
+// Fields of absent features that monitoring programs expect have the constant that Redis shows if
+// the feature is unused, mostly 0. DEBUG SLEEP blocks only its own connection.
 package resp

@@ -230,7 +230,8 @@ func TestScriptsThatWriteWhileTheDiskFails(t *testing.T) {
 // CLIENT PAUSE WRITE holds back scripts that may write, also within EXEC, and messages.
 func TestPauseHoldsScriptsAndMessages(t *testing.T) {
 	for _, calls := range []string{
-		"EVALSHA " + strings.Repeat("f", 40) + " 0", "EVAL return'x' 0", "MULTI\nEVAL return'x' 0\nEXEC", "PUBLISH c m", "SPUBLISH c m", "MULTI\nPUBLISH c m\nEXEC",
+		"EVALSHA " + strings.Repeat("f", 40) + " 0", "EVAL return'x' 0", "MULTI\nEVAL return'x' 0\nEXEC",
+		"PUBLISH c m", "SPUBLISH c m", "MULTI\nPUBLISH c m\nEXEC",
 	} {
 		inBubble(t, func(t *testing.T, b *bubble) {
 			queued := ""
@@ -270,14 +271,14 @@ func TestPauseLetsScriptsRunThatDeclareNoWrites(t *testing.T) {
 		send("c", []string{"SCRIPT", "LOAD", ro + "return 'x'"})
 		b.Calls("admin", "CLIENT PAUSE 1000 WRITE")
 		b.Replies()
-		send("runs",
-			[]string{"EVALSHA", strings.ToUpper(sha), "0"}, []string{"EVAL", ro + other, "0"}, []string{"EVAL", ro + "retu", "0"},
-			[]string{"MULTI"}, []string{"EVALSHA", sha, "0"}, []string{"EVAL", ro + "return 'x'", "0"}, []string{"EXEC"},
-			[]string{"EVAL", publishes, "0"}, exists)
+		send("runs", []string{"EVALSHA", strings.ToUpper(sha), "0"}, []string{"EVAL", ro + other, "0"},
+			[]string{"EVAL", ro + "retu", "0"}, []string{"MULTI"}, []string{"EVALSHA", sha, "0"},
+			[]string{"EVAL", ro + "return 'x'", "0"}, []string{"EXEC"}, []string{"EVAL", publishes, "0"}, exists)
 		send("waits1", []string{"EVAL", allowOOM, "0"})
 		send("waits2", []string{"EVAL_RO", allowOOM, "0"})
 		send("waits3", []string{"EVAL", "#!lua\nreturn 'x'", "0"})
-		send("waits4", []string{"MULTI"}, []string{"EVAL", ro + "return 'x'", "0"}, []string{"SET", "k", "v"}, []string{"EXEC"})
+		send("waits4", []string{"MULTI"}, []string{"EVAL", ro + "return 'x'", "0"}, []string{"SET", "k", "v"},
+			[]string{"EXEC"})
 		assert.Equal(t, []string{
 			"0 runs $1 x", "0 runs $1 y",
 			"0 runs -ERR Error compiling script (new function): user_script:2: '=' expected near '<eof>'",
