@@ -61,11 +61,6 @@ func (s *Set) addHits(elements []element) (others []element) {
 
 // extend adds sorted elements that are all greater than those of the set.
 func (s *rest) extend(elements []element) {
-	for _, e := range elements {
-		if !selfScored(e.member, e.score) {
-			s.addToIndex(e.member, e.score)
-		}
-	}
 	for len(elements) > 0 {
 		n, size := 1, len(elements[0].member)
 		for n < min(len(elements), maxMembers) && size+len(elements[n].member) <= maxBytes {
@@ -75,6 +70,7 @@ func (s *rest) extend(elements []element) {
 		s.seq.append(packed(elements[:n], size))
 		elements = elements[n:]
 	}
+	s.grown()
 }
 
 // packed returns a run of elements, which fit one run. size is the length of all members together.

@@ -45,8 +45,11 @@ func (s *rest) check() error {
 		text += len(member)
 		return true
 	})
-	if s.seq.text != text || s.index != nil && !s.hadIndex {
+	if s.seq.text != text || s.index != nil && !s.hadIndex && !s.seq.single() {
 		return fmt.Errorf("size %d, indexed %t, of members with %d bytes", s.seq.text, s.hadIndex, text)
+	}
+	if err := s.checkTags(); err != nil {
+		return err
 	}
 	if s.index != nil && (s.unindexed || s.index.Len() == 0) {
 		return fmt.Errorf("index of %d, unindexed %t", s.index.Len(), s.unindexed)
@@ -69,6 +72,18 @@ func (s *rest) check() error {
 		err = fmt.Errorf("index of %d for %d members", s.index.Len(), inIndex)
 	}
 	return err
+}
+
+func (s *rest) checkTags() error {
+	if len(s.tags) > 0 && !s.seq.single() {
+		return fmt.Errorf("%d tags of several runs", len(s.tags))
+	}
+	for i, tag := range s.tags {
+		if member, _ := s.at(i); len(s.tags) == s.len() && tag != tagOf(member) {
+			return fmt.Errorf("tag %d of %q", tag, member)
+		}
+	}
+	return nil
 }
 
 func (q *sequence) check() error {

@@ -39,10 +39,14 @@
 // their score as an integer are stored without it: a run has no scores while all its members are of
 // this kind. They need no index either, because the member gives its position in the order.
 //
+// A set of one run needs no index: it has a tag of one byte for each member, in order, and compares
+// the members that have the right one.
+//
 // All other members are in the index, a dict of (hash, score) without the member: the score gives
 // the position in the order, where the member is compared. They cost 26 bytes for that and 8 for
-// the score. A member that is added to the index stays there until it is removed from the set, even
-// if it then names its score, or a hit: the guarantee of Scan depends on that.
+// the score. The index is built when the set gets a second run, or is scanned. A member that is
+// added to it stays there until it is removed from the set, even if it then names its score, or a
+// hit: the guarantee of Scan depends on that.
 //
 // # Clones
 //
@@ -65,11 +69,13 @@
 //   - No run and no chapter is empty; the empty set has no runs.
 //   - A run has at most 128 members, and only one if it exceeds 8 KB.
 //   - A run without scores has only members that name their scores exactly.
-//   - Members that do not name their scores are in the index, and the index
-//     holds only members of the set.
+//   - If the index is built, members that do not name their scores are in it,
+//     and it holds only members of the set. It is built if there are several
+//     runs, except in a clone.
+//   - There are no tags, or as many as members, each the right one, or too few.
 //
 // # Left out on purpose
 //
-// No encoding for small sets: a set of one run is small. No pointers per element, so the garbage
+// No pointers per element, so the garbage
 // collector has little to scan. No locks: the owner of a set locks it.
 package zset

@@ -16,6 +16,12 @@ func (s *rest) lookup(member []byte) (p place, score float64, ok bool) {
 			return p, p.at().score(p.i), true
 		}
 	}
+	if s.unindexed && s.seq.single() {
+		if p, ok = s.tagged(member); ok {
+			score = p.at().score(p.i)
+		}
+		return p, score, ok
+	}
 	s.build()
 	if s.index == nil {
 		return place{}, 0, false
@@ -33,7 +39,7 @@ func (s *rest) lookup(member []byte) (p place, score float64, ok bool) {
 // addToIndex adds an entry for a member that is not indexed.
 func (s *rest) addToIndex(member []byte, score float64) {
 	if s.index == nil {
-		s.index, s.hadIndex = dict.New(func(e indexed) uint64 { return e.hash }), true
+		s.index = dict.New(func(e indexed) uint64 { return e.hash })
 	}
 	hash := s.hash.Sum(member)
 	s.index.Insert(hash, indexed{hash, score})
@@ -71,7 +77,7 @@ func (s *rest) isIndexed(member []byte, score float64) bool {
 	return ok
 }
 
-// build builds the index of a clone when it is first needed.
+// build builds the index when it is first needed.
 func (s *rest) build() {
 	if !s.unindexed {
 		return

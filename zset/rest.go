@@ -7,8 +7,10 @@ type rest struct {
 	index     *dict.Dict[indexed] // nil if it is empty
 	seq       sequence
 	hash      *dict.Hasher
-	unindexed bool // a clone that has not needed its index yet
-	hadIndex  bool // the set has an index, or the set from which it was cloned had one
+	unindexed bool // the index has not been needed yet: of one run, or of a clone
+	hadIndex  bool // of several runs: changes have made an index, see Set.Weight
+	// while unindexed and one run: a tag of each member, in order; too few: not needed yet
+	tags []byte
 }
 
 func (s *rest) len() int {
@@ -21,25 +23,41 @@ func (s *rest) len() int {
 // add adds a member that does not exist, or changes its score, see Set.Add.
 func (s *rest) add(member []byte, score float64) (old float64, existed bool) {
 	names := selfScored(member, score)
-	if names && s.index == nil && !s.unindexed && s.seq.beyond(member, score) {
+	if names && s.index == nil && (!s.unindexed || s.seq.named()) && s.seq.beyond(member, score) {
 		s.seq.push(member, score)
+		s.grown()
 		return 0, false
 	}
 	p, old, existed := s.lookup(member)
-	if !existed {
-		s.seq.insert(member, score)
-		if !names {
-			s.addToIndex(member, score)
+	if existed && old == score {
+		return old, true
+	}
+	if existed {
+		if !s.seq.single() {
+			s.build() // before the sequence changes
 		}
-		return 0, false
-	}
-	if old != score {
-		s.build() // before the sequence changes
+		s.untag(p.i, 1)
 		s.seq.remove(p, 1)
-		s.seq.insert(member, score)
-		s.updateIndex(member, old, score)
 	}
-	return old, true
+	s.tag(s.seq.insert(member, score), member)
+	switch {
+	case s.unindexed:
+		s.grown()
+	case existed:
+		s.updateIndex(member, old, score)
+	case !names:
+		s.addToIndex(member, score)
+	}
+	s.hadIndex = s.index != nil
+	return old, existed
+}
+
+// grown builds the index when the set begins to need one.
+func (s *rest) grown() {
+	if s.unindexed && !s.seq.single() {
+		s.build()
+		s.tags, s.hadIndex = nil, s.index != nil
+	}
 }
 
 // remove removes a member. It returns its score and whether it existed.
@@ -47,6 +65,7 @@ func (s *rest) remove(member []byte) (score float64, existed bool) {
 	p, score, ok := s.lookup(member)
 	if ok {
 		s.removeFromIndex(member, score)
+		s.untag(p.i, 1)
 		s.seq.remove(p, 1)
 	}
 	return score, ok
@@ -108,6 +127,7 @@ func (s *rest) removeSpan(lo, hi int) {
 	if hi-lo == s.len() {
 		s.index, s.hadIndex, s.unindexed = nil, false, false
 	}
+	s.untag(lo, hi-lo)
 	if s.index != nil {
 		left := hi - lo
 		s.ascend(lo, func(member []byte, score float64) bool {

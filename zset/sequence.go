@@ -36,6 +36,14 @@ func (q *sequence) last() *chapter {
 	return q.tree.last()
 }
 
+// single reports whether there is only one run, or none.
+func (q *sequence) single() bool { return q.tree == nil && len(q.one.runs) <= 1 }
+
+// named reports whether there is only one run, and all of its members name their scores.
+func (q *sequence) named() bool {
+	return q.single() && (len(q.one.runs) == 0 || q.one.runs[0].scores == nil)
+}
+
 // find returns the place of the cut, in the run with the element before it if there is one. In an
 // empty sequence that run does not exist.
 func (q *sequence) find(c *cut) place {
@@ -159,15 +167,16 @@ func (q *sequence) count(ch *chapter, n int) {
 	}
 }
 
-// insert adds an element that does not exist.
-func (q *sequence) insert(member []byte, score float64) {
+// insert adds an element that does not exist, and returns its index in the run that it was added
+// to, if there is one run before and after.
+func (q *sequence) insert(member []byte, score float64) (i int) {
 	c := cut{throughElement, score, member}
 	for {
 		p := q.find(&c)
 		p.ch = q.own(p.ch)
 		if p.ch.n == 0 || p.at().fits(len(member)) || !q.split(p, len(member)) {
 			q.put(p, member, score)
-			return
+			return p.i
 		}
 	}
 }

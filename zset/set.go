@@ -73,7 +73,7 @@ func (s *Set) Add(member []byte, score float64) (old float64, existed bool) {
 // others returns the elements that are no hits, for a change.
 func (s *Set) others() *rest {
 	if s.rest == nil {
-		s.rest = &rest{hash: s.hash}
+		s.rest = &rest{hash: s.hash, unindexed: true}
 	}
 	return s.rest
 }
@@ -149,6 +149,8 @@ const (
 	memberWeight = 56 // beside its text
 	// of a member that names its score, beside its text and spare capacity
 	namedWeight = 4
+	// of another one in a set of one run
+	scoredWeight = 16
 )
 
 // Weight estimates how many bytes the members of a set take. It takes constant time.
@@ -160,10 +162,14 @@ func (s *Set) Weight() (n int) {
 		return n
 	}
 	n += int(unsafe.Sizeof(rest{})) + s.rest.seq.text
-	if s.rest.hadIndex {
+	each := namedWeight
+	switch {
+	case s.rest.seq.single() && !s.rest.seq.named():
+		each = scoredWeight
+	case s.rest.hadIndex && !s.rest.seq.single():
 		return n + s.rest.len()*memberWeight
 	}
-	return n + s.rest.len()*namedWeight + s.rest.seq.text/4
+	return n + s.rest.len()*each + s.rest.seq.text/4
 }
 
 // text estimates the length of all members together, in bytes.

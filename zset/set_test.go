@@ -101,6 +101,43 @@ func TestLogsHaveNoIndex(t *testing.T) {
 	assert.Nil(t, s.rest.index)
 }
 
+// Sets of one run have no index, even if all members have the same tag. Reading changes no weight.
+func TestSmallSetsHaveNoIndex(t *testing.T) {
+	alike := make([][]byte, 0, maxMembers+1)
+	for i := 0; len(alike) < cap(alike); i++ {
+		if id := fmt.Appendf(nil, "lease:%012x", i); tagOf(id) == 7 {
+			alike = append(alike, id)
+		}
+	}
+	s := New(&hasher)
+	for i, id := range alike[:maxMembers] {
+		_, existed := s.Add(id, float64(1000-i%9))
+		require.False(t, existed)
+		require.NoError(t, s.Check())
+		_, ok := s.Score(alike[i+1])
+		require.False(t, ok)
+	}
+	assert.Nil(t, s.rest.index)
+	s.AddHits(5, 0, maxMembers)
+	weight := s.Weight()
+	s.Scan(0, 1, func([]byte, float64) {})
+	assert.Equal(t, maxMembers, s.rest.index.Len(), "a scan of a set that is not small needs the index")
+	assert.Equal(t, weight, s.Weight())
+
+	s = s.Clone()
+	s.Add(alike[maxMembers], 0)
+	assert.Equal(t, maxMembers+1, s.rest.index.Len(), "several runs need it too")
+	for i, id := range alike {
+		rank, _, ok := s.Rank(id)
+		require.True(t, ok)
+		member, _ := s.At(rank)
+		require.Equal(t, alike[i], member)
+		s.Remove(id)
+		require.NoError(t, s.Check())
+	}
+	assert.Nil(t, s.rest)
+}
+
 func TestInOrderInsertsFillChapters(t *testing.T) {
 	s := New(&hasher)
 	const n = maxMembers*maxRuns + 1
