@@ -87,7 +87,7 @@
 //	tx.go           one call or several: locks, lookup, apply, prefetch
 //	held.go         calls that take long: they keep their keys, but not the locks
 //	apply.go        the one function that changes what keys hold, live and in replay
-//	dump.go         DUMP, RESTORE, digests       watch.go   reports changes to a key
+//	dump.go         DUMP, RESTORE, digests       watch.go   who hears of changes to keys
 //	snapshot.go     begins and ends snapshots, see package snapshot
 //	memory.go       the memory of keys           evict.go   which keys are evicted
 //	expire.go       deadlines, the Sweeper; MoveBack for state in the future
@@ -95,7 +95,7 @@
 //	algorithm_*.go  one limiter each: what its keys hold, what it decides and records
 //	limits.go       a call against one limit, or several at once, all or nothing
 //	policy*.go      named limits: how they change, and calls decided by several
-//	strings.go, bits.go, hashes.go, zsets.go, elements.go (lists, sets), keys.go: the operations
+//	strings.go, bits.go, zsets.go, elements.go (lists, sets, hashes), keys.go: the operations
 //
 // # Memory
 //

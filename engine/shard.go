@@ -11,6 +11,7 @@ import (
 	"rlserver/engine/object"
 	"rlserver/engine/snapshot"
 	"rlserver/engine/table"
+	"rlserver/engine/watches"
 )
 
 // maxShards keeps a SCAN cursor, shard and position in it, below 2^53, the largest integer a
@@ -41,7 +42,7 @@ type shard struct {
 
 	denied denials.Counters
 
-	watches map[watchedKey][]*watcher // notified of changes to their keys; mostly nil
+	watches watches.Watchers[*Tx] // notified of changes to their keys; mostly nil
 
 	stats   counts.Lookups
 	counts  counts.Counts

@@ -1,105 +1,31 @@
 package engine
 
 import (
-	"slices"
 	"sync/atomic"
 
+	"rlserver/engine/change"
 	"rlserver/engine/effect"
 	"rlserver/engine/object"
+	"rlserver/engine/watches"
 )
 
-// Watch observes changes to a few keys, for WATCH and for waiters. The zero value watches nothing.
-// Except for Changed, it belongs to one goroutine. It must be unwatched in the end.
-type Watch struct {
-	// Then, if not nil, is called at the end of each call that changes the key, under its locks and
-	// in the key's database, in the goroutine of that call. Changes by Then are part of the call. A
-	// Watch with a Then watches one key.
-	Then func(tx *Tx)
-
-	keys    []underWatch
-	size    int // bytes that watching takes
-	changed atomic.Bool
-	due     bool // the call that holds the key's lock will call Then
-}
-
-type underWatch struct {
-	db  int
-	key Key
-	*watcher
-}
-
-// watcher is a Watch of a key, in the shard of that key, whose lock guards it.
-type watcher struct {
-	*Watch
-	absent bool // the key was missing or expired when the watching began
-	at     int  // index in the list of the key's watchers
-}
-
-// watchedKey is a key with its database: the key of a shard's map of watchers.
-type watchedKey struct {
-	db   int
-	name string
-}
-
-// Changed reports whether any of the keys was changed since Watch, or deleted when it expired. A
-// change that sets the same value counts.
-func (w *Watch) Changed() bool { return w.changed.Load() }
-
-// watchSize is the memory for watching a key in bytes, without two copies of its name: the entries
-// in a Watch and in the map of its shard.
-const watchSize = 256
-
-// Size returns how many bytes watching takes, about.
-func (w *Watch) Size() int { return w.size }
-
-// Keys appends the watched keys to dst, for Begin.
-func (w *Watch) Keys(dst []Key) []Key {
-	for _, k := range w.keys {
-		dst = append(dst, k.key)
-	}
-	return dst
-}
+// Watch observes changes to a few keys.
+type Watch = watches.Watch[*Tx]
 
 // Watch begins to watch a key in the call's database. Watching it again does nothing. The name is
 // copied.
 func (tx *Tx) Watch(w *Watch, k Key) {
-	sh, at := tx.e.shardOf(k), watchedKey{tx.db, string(k.Name)}
-	others := sh.watches[at]
-	isOwn := func(x *watcher) bool { return x.Watch == w }
-	isSame := func(x underWatch) bool { return x.db == at.db && string(x.key.Name) == at.name }
-	short := len(others) < len(w.keys) // search the shorter list
-	if short && slices.ContainsFunc(others, isOwn) || !short && slices.ContainsFunc(w.keys, isSame) {
-		return
-	}
-	k.Name = object.BytesOf(at.name)
-	own := &watcher{w, tx.find(tx.db, k) == nil, len(others)}
-	w.keys = append(w.keys, underWatch{tx.db, k, own})
-	w.size += watchSize + 2*len(k.Name)
-	if sh.watches == nil {
-		sh.watches = make(map[watchedKey][]*watcher)
-	}
-	sh.watches[at] = append(others, own)
+	w.Add(&tx.e.shardOf(k).watches, tx.db, k, tx.find(tx.db, k) == nil)
 }
 
 // Intact reports, for keys that Begin was given, whether none has changed or expired since Watch.
 func (tx *Tx) Intact(w *Watch) bool {
-	return !w.Changed() &&
-		!slices.ContainsFunc(w.keys, func(x underWatch) bool { return !x.absent && tx.find(x.db, x.key) == nil })
+	return !w.Changed() && !w.Expired(func(db int, k Key) bool { return tx.find(db, k) == nil })
 }
 
 // Unwatch ends the watching of keys that Begin was given.
 func (tx *Tx) Unwatch(w *Watch) {
-	for _, x := range w.keys {
-		sh, at := tx.e.shardOf(x.key), watchedKey{x.db, string(x.key.Name)}
-		list := sh.watches[at]
-		last := len(list) - 1
-		list[x.at], list[last].at = list[last], x.at
-		if sh.watches[at] = slices.Delete(list, last, last+1); last == 0 {
-			delete(sh.watches, at)
-		}
-	}
-	w.keys, w.size = nil, 0
-	w.changed.Store(false)
+	w.End(func(k Key) watches.Watchers[*Tx] { return tx.e.shardOf(k).watches })
 }
 
 // notifyWatches notifies the watches of the keys that an effect is about to change. o is the object
@@ -126,25 +52,10 @@ func (tx *Tx) notifyWatches(o object.Object, f *effect.Effect) {
 	}
 }
 
-// notifyKey notifies the watches of a key. stale: an expired object is deleted, which does not
-// notify a watch that began after it expired.
+// notifyKey notifies the watches of a key. stale: an expired object is deleted.
 func (tx *Tx) notifyKey(db int, k Key, stale bool) {
-	sh := tx.e.shardOf(k)
-	if len(sh.watches) == 0 {
-		return
-	}
-	for _, w := range sh.watches[watchedKey{db, string(k.Name)}] {
-		if !stale || !w.absent {
-			tx.notify(w.Watch)
-		}
-	}
-}
-
-func (tx *Tx) notify(w *Watch) {
-	w.changed.Store(true)
-	if w.Then != nil && !w.due {
-		w.due = true
-		tx.notified = append(tx.notified, w)
+	if sh := tx.e.shardOf(k); len(sh.watches) > 0 {
+		tx.notified = sh.watches.Notify(db, k.Name, stale, tx.notified)
 	}
 }
 
@@ -153,12 +64,9 @@ func (tx *Tx) notify(w *Watch) {
 // made the change, which may be another client's.
 func (tx *Tx) callThen() {
 	for i := 0; i < len(tx.notified); i++ {
-		w := tx.notified[i]
-		w.due = false
-		if len(w.keys) > 0 { // otherwise it was unwatched since
-			tx.db, tx.writing = w.keys[0].db, true // regardless of the call, or the last of several
-			w.Then(tx)
-		}
+		tx.notified[i].Call(tx, func(db int) {
+			tx.db, tx.writing = db, true // regardless of the call, or the last of several
+		})
 	}
 }
 
@@ -166,23 +74,140 @@ func (tx *Tx) callThen() {
 // exists before or after. Expired objects count as missing, except for watches that began before
 // they expired.
 func (tx *Tx) notifyAll(sh *shard, f *effect.Effect) {
-	for at, watches := range sh.watches {
-		other := at.db // the database whose keys replace these
+	for at := range sh.watches {
+		other := at.DB // the database whose keys replace these
 		switch {
-		case f.Kind == effect.Swap && at.db == f.DB:
+		case f.Kind == effect.Swap && at.DB == f.DB:
 			other = f.ToDB
-		case f.Kind == effect.Swap && at.db == f.ToDB:
+		case f.Kind == effect.Swap && at.DB == f.ToDB:
 			other = f.DB
-		case at.db != f.DB:
+		case at.DB != f.DB:
 			continue
 		}
-		k := Key{Name: []byte(at.name), Hash: sh.e.hasher.Sum([]byte(at.name))}
-		stale := sh.find(at.db, k) != nil
-		changed := tx.find(at.db, k) != nil || tx.find(other, k) != nil
-		for _, w := range watches {
-			if changed || stale && !w.absent {
-				tx.notify(w.Watch)
-			}
+		k := sh.e.Key([]byte(at.Name))
+		stale := sh.find(at.DB, k) != nil
+		changed := tx.find(at.DB, k) != nil || tx.find(other, k) != nil
+		if changed || stale {
+			tx.notified = sh.watches.Notify(at.DB, k.Name, !changed, tx.notified)
 		}
+	}
+}
+
+// Listening is what engines that share a memory tell of changes to keys. Nothing is told of changes
+// that Apply makes: they have happened elsewhere.
+type Listening struct {
+	on     atomic.Bool // tell of changes
+	misses atomic.Bool // and of keys that a call that reads has not found
+
+	hear func(*Engine, Changes, Position)
+}
+
+// Changes are those of a call, or a part of them, in order.
+type Changes struct {
+	Named []change.Change // have got their events from Tx.Name
+	Rest  []change.Change // have none so far
+}
+
+// Listener gets the changes of the calls of a Tx, while changes are told.
+type Listener interface {
+	// Hear is called under the locks of a call, at its end and when it has made many changes.
+	Hear(Changes)
+}
+
+// Listen has the changes that a Tx without a Listener makes passed to hear, under the locks of the
+// call, with the position that the journal must reach before they are kept. It is called once,
+// before the first call.
+func (m *Memory) Listen(hear func(*Engine, Changes, Position)) { m.listening.hear = hear }
+
+// Tell sets whether changes are told, and whether misses are as well. Calls that begin later tell.
+func (m *Memory) Tell(changes, misses bool) {
+	m.listening.on.Store(changes || misses)
+	m.listening.misses.Store(misses)
+}
+
+// Wait returns when the journal has reached a position, or an error if it will not.
+func (e *Engine) Wait(at Position) error {
+	if e.journal == nil || at == 0 {
+		return nil
+	}
+	return e.journal.Wait(at)
+}
+
+// manyTold is from how many changes on a call tells what it has done so far.
+const manyTold = 1024
+
+// Name has the changes that have no event get them: name returns what takes their place. It is
+// called after each of the calls of a Tx that leaves something Unnamed.
+func (tx *Tx) Name(name func([]change.Change) []change.Change) {
+	tx.told = append(tx.told[:tx.named], name(tx.told[tx.named:])...)
+	// without a Listener, who hears needs the position
+	if tx.named = len(tx.told); tx.named >= manyTold && tx.Listener != nil {
+		tx.tell(0)
+	}
+}
+
+// Unnamed reports whether there is something to Name. It is cheap.
+func (tx *Tx) Unnamed() bool { return len(tx.told) > tx.named }
+
+// Tell tells of the changes so far that have events, before the call ends.
+func (tx *Tx) Tell() {
+	if tx.named > 0 {
+		tx.tell(0)
+	}
+}
+
+// tell passes the changes so far to who listens.
+func (tx *Tx) tell(at Position) {
+	list := Changes{tx.told[:tx.named], tx.told[tx.named:]}
+	tx.told, tx.named = nil, 0
+	if tx.Listener != nil {
+		tx.Listener.Hear(list)
+	} else if hear := tx.e.memory.listening.hear; hear != nil {
+		hear(tx.e, list, at)
+	}
+}
+
+// listen adds an effect to what is told. o is the object under its key before, and after
+// afterwards.
+func (tx *Tx) listen(o, after object.Object, f *effect.Effect) {
+	if !f.Kind.ChangesKey() && f.Kind != effect.Flush && f.Kind != effect.Swap {
+		return
+	}
+	c := change.Change{
+		Kind: f.Kind, DB: f.DB, ToDB: f.ToDB, Key: string(f.Key.Name), To: string(f.To.Name),
+		Created: o == nil, Gone: after == nil,
+	}
+	if after != nil {
+		c.ExpireAt = after.Deadline()
+	}
+	if f.Kind == effect.Delete {
+		if o.Expired(tx.now) {
+			c.Reason = change.Expired
+		} else if tx.e.shardOf(f.Key).evicting {
+			c.Reason = change.Evicted
+		}
+	}
+	tx.told = change.Append(tx.told, c)
+}
+
+// listening reports whether changes are told.
+func (tx *Tx) listening() bool { return tx.e.memory.listening.on.Load() }
+
+// Rewrote tells of a call that has changed nothing, because the key has held already what an effect
+// of a kind would have stored: Redis has an event of it.
+func (tx *Tx) Rewrote(k Key, kind effect.Kind) {
+	if !tx.listening() || tx.dryRun {
+		return
+	}
+	o := tx.find(tx.db, k)
+	tx.listen(o, o, &effect.Effect{Kind: kind, DB: tx.db, Key: k})
+}
+
+// miss tells of a call that has not found a key.
+func (tx *Tx) miss(k Key) {
+	if tx.e.memory.listening.misses.Load() {
+		tx.told = append(tx.told, change.Change{
+			Reason: change.Missed, DB: tx.db, Key: string(k.Name), Writing: tx.writing,
+		})
 	}
 }

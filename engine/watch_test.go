@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"rlserver/engine/limit"
+	"rlserver/engine/watches"
 )
 
 // watching starts a watch of keys of database 0.
@@ -108,11 +109,11 @@ func TestWatchesOfAKeyEndInAnyOrder(t *testing.T) {
 	c.set("a", 0)
 	for _, w := range list {
 		assert.True(t, w.Changed())
-		assert.Len(t, w.keys, 3)
+		assert.Len(t, w.Keys(nil), 3)
 	}
 	for _, key := range []string{"a", "b", "c"} {
 		k := c.e.Key([]byte(key))
-		assert.Len(t, c.e.shardOf(k).watches[watchedKey{0, key}], len(list))
+		assert.Len(t, c.e.shardOf(k).watches[watches.Place{DB: 0, Name: key}], len(list))
 	}
 }
 

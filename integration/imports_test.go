@@ -371,7 +371,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/engine/denials", "rlserver/engine/effect", "rlserver/engine/eviction",
 			"rlserver/engine/limit",
 			"rlserver/engine/object", "rlserver/engine/policy", "rlserver/engine/rule", "rlserver/engine/snapshot",
-			"rlserver/engine/table",
+			"rlserver/engine/table", "rlserver/engine/watches",
 			"rlserver/internal/bitmap", "rlserver/internal/dict", "rlserver/internal/list", "rlserver/zset",
 			"rlserver/internal/stats",
 		},
@@ -383,6 +383,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours: []string{"rlserver/engine/effect", "rlserver/engine/limit", "rlserver/engine/object"},
 	},
 	"rlserver/engine/background": {ours: []string{"rlserver/engine"}},
+	"rlserver/engine/watches":    {ours: []string{"rlserver/engine/effect", "rlserver/engine/object"}},
 	"rlserver/engine/snapshot": {
 		ours: []string{
 			"rlserver/engine/effect", "rlserver/engine/object", "rlserver/engine/table", "rlserver/internal/dict",
