@@ -10,7 +10,7 @@ var slidingCounter = algorithm{
 	holds:  object.TypeCounter,
 	allows: func(l *Limit) int64 { return l.Counter.Limit },
 	decide: func(tx *Tx, p *part, cost int64) error {
-		o, _ := p.object.(*object.Counter)
+		o := object.CounterIn(p.object)
 		var state limit.Counts
 		state, p.answer = p.limit.Counter.Take(o.Counts(), tx.now, cost)
 		p.effect.PutCounts(state)

@@ -13,10 +13,10 @@ var fixed = algorithm{
 	holds:  object.TypeFixed,
 	allows: func(l *Limit) int64 { return l.Fixed.Limit },
 	decide: func(tx *Tx, p *part, cost int64) error {
-		o, _ := p.object.(*object.Fixed)
+		o := object.FixedIn(p.object)
 		state, d, ok := p.limit.Fixed.Take(o.Count(), tx.now, cost)
 		if !ok {
-			if p.object = tx.former(p.limit.Key, o); p.object != nil {
+			if p.object = tx.former(p.limit.Key, p.object); p.object != nil {
 				return otherWindow(p.limit.Key, o)
 			}
 			state, d, _ = p.limit.Fixed.Take(limit.Count{}, tx.now, cost)
@@ -26,7 +26,7 @@ var fixed = algorithm{
 		return nil
 	},
 	succeeds: func(o object.Object, l *Limit, now int64) bool {
-		c, _ := o.(*object.Fixed)
+		c := object.FixedIn(o)
 		_, _, ok := l.Fixed.Take(c.Count(), now, 0)
 		return ok
 	},

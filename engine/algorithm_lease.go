@@ -63,7 +63,7 @@ func (tx *Tx) Release(k Key, id []byte) (bool, error) {
 		return false, nil
 	}
 	tx.dropLapsed(k, o) // the key remains: one lease is held
-	if o = tx.apply(o, &effect.Effect{Kind: effect.Remove, Key: k, Field: id}); o == nil {
+	if o = tx.apply(o, &effect.Effect{Kind: effect.Remove, Key: k, Field: id}); o == nil || z.Set.Len() == 0 {
 		return true, nil
 	}
 	last := z.Set.ScoreAt(z.Set.Len() - 1)

@@ -10,7 +10,7 @@ var token = algorithm{
 	holds:  object.TypeToken,
 	allows: func(l *Limit) int64 { return l.Token.Capacity },
 	decide: func(tx *Tx, p *part, cost int64) error {
-		o, _ := p.object.(*object.Token)
+		o := object.TokenIn(p.object)
 		var state limit.Tokens
 		state, p.answer = p.limit.Token.Take(o.Tokens(), tx.now, cost)
 		p.effect.PutTokens(state)
@@ -24,7 +24,7 @@ var leaky = algorithm{
 	holds:  object.TypeToken,
 	allows: token.allows,
 	decide: func(tx *Tx, p *part, cost int64) error {
-		o, _ := p.object.(*object.Token)
+		o := object.TokenIn(p.object)
 		var state limit.Tokens
 		state, p.answer = p.limit.Token.Pace(o.Tokens(), tx.now, cost)
 		p.effect.PutTokens(state)

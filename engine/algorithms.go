@@ -75,6 +75,37 @@ func (e *Engine) applyState(o object.Object, f *effect.Effect) (after object.Obj
 	return o, true
 }
 
+// applyExtension changes the extension of a limiter, which gets one.
+func (e *Engine) applyExtension(o object.Object, f *effect.Effect) object.Object {
+	sh := e.shardOf(f.Key)
+	switch form := object.Form(f.Hi); {
+	case o != nil:
+	case form == 0:
+		o = sh.insert(f.DB, f.Key.Hash, e.newZSet(f.Key.Name))
+	default:
+		o = sh.create(f.DB, f.Key, form)
+	}
+	weight := o.Weight()
+	extended, x := object.Extend(o)
+	if extended != o {
+		used, pressure := o.Accessed(), o.Pressure()
+		sh.remove(f.DB, f.Key.Hash, o)
+		o = sh.insert(f.DB, f.Key.Hash, extended)
+		o.Touch(used)
+		o.SetPressure(pressure)
+		weight = o.Weight()
+	}
+	object.ChangeExtension(x, &e.hasher, f)
+	e.grown(f, o.Weight()-weight)
+	if f.Kind == effect.Reserve {
+		sh.setDeadline(f.DB, f.Key.Hash, o, f.ExpireAt)
+	}
+	if z, ok := o.(*object.ZSet); ok && z.Set.Len() == 0 && x.Empty() {
+		return e.drop(o, f)
+	}
+	return o
+}
+
 // Refund gives back n hits, 1 or more, and returns how many it gave back: at most those that were
 // used, so 0 for a missing key. The key keeps its deadline, but a limiter that is unused afterwards
 // is deleted.
@@ -104,7 +135,9 @@ func (tx *Tx) Refund(k Key, n int64, id []byte) (int64, error) {
 
 func (tx *Tx) refundNewest(k Key, o *object.ZSet, n int64) int64 {
 	size := o.Set.Len()
-	n = min(n, int64(size))
+	if n = min(n, int64(size)); n == 0 {
+		return 0
+	}
 	tx.apply(o, &effect.Effect{Kind: effect.RemoveSpan, Key: k, Lo: size - int(n), Hi: size})
 	return n
 }
@@ -145,7 +178,7 @@ func (tx *Tx) refundState(k Key, o object.State, n int64) int64 {
 	back, used := o.Refund(f, tx.now, n)
 	switch {
 	case back == 0:
-	case used:
+	case used || !object.ExtensionOf(o).Empty():
 		tx.apply(o, f)
 	default:
 		tx.delete(k, o)

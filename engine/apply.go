@@ -134,6 +134,8 @@ func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 		return e.applyZSet(f)
 	case effect.AddHits:
 		return e.applyHits(o, f)
+	case effect.Reserve, effect.Forget, effect.Terms:
+		return e.applyExtension(o, f)
 	case effect.Rename:
 		return e.applyRename(o, f)
 	case effect.Copy:

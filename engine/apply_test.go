@@ -73,6 +73,7 @@ func requireRefused(t *testing.T, holds object.Type, f effect.Effect, words ...s
 func TestApplyRefusesOtherTypes(t *testing.T) {
 	anything := object.Types[:]
 	all := append([]object.Type{object.TypeNone}, anything...)
+	limiters := []object.Type{object.TypeZSet, object.TypeToken, object.TypeFixed, object.TypeCounter}
 	fits := map[effect.Kind][]object.Type{
 		effect.Delete:     all, // for a missing key, see Apply
 		effect.Expire:     anything,
@@ -103,6 +104,10 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 		effect.Counter: {object.TypeNone, object.TypeCounter},
 		effect.ZSet:    all,
 		effect.Insert:  {object.TypeNone, object.TypeList},
+
+		effect.Reserve: append([]object.Type{object.TypeNone}, limiters...),
+		effect.Forget:  limiters,
+		effect.Terms:   limiters,
 	}
 	for _, kind := range effect.Kinds() {
 		require.NotEmpty(t, fits[kind], "kind %d", kind)
@@ -119,6 +124,10 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 		if kind == effect.Insert {
 			f.Field, f.Value, f.Hi = []byte("list"), inserts(object.TypeList).Value, 2
 		}
+		reserved := effect.Effect{Kind: effect.Reserve, Key: f.Key, Field: []byte("call")}
+		if kind == effect.Forget {
+			f.Lo = 1
+		}
 		if kind == effect.ZSet {
 			f.Value = []byte("\x01m\x00\x00\x00\x00\x00\x00\xf0\x3f")
 		}
@@ -129,6 +138,9 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 					return
 				}
 				e := engineWith(t, holds)
+				if kind == effect.Forget {
+					require.NoError(t, e.Apply(epoch, []effect.Effect{reserved}))
+				}
 				require.NoError(t, e.Apply(epoch, []effect.Effect{f}))
 				requireSound(t, e)
 			})
@@ -173,6 +185,15 @@ func TestApplyRefusesValuesOutOfRange(t *testing.T) {
 			Kind: effect.Counter, Counts: limit.Counts{Previous: limit.MaxCount + 1, Length: 1},
 		}},
 		{object.TypeNone, effect.Effect{Kind: effect.Counter, Counts: limit.Counts{Current: 1}}},
+		{object.TypeToken, effect.Effect{Kind: effect.Reserve, Hold: effect.Hold{Amount: -1}}},
+		{object.TypeNone, effect.Effect{Kind: effect.Reserve, Hold: effect.Hold{Amount: limit.MaxCount + 1}}},
+		{object.TypeZSet, effect.Effect{Kind: effect.Reserve, Lo: 1}},
+		{object.TypeZSet, effect.Effect{Kind: effect.Reserve, Lo: -1}},
+		{object.TypeNone, effect.Effect{Kind: effect.Reserve, Hi: -1}},
+		{object.TypeNone, effect.Effect{Kind: effect.Reserve, Hi: int(object.Forms)}},
+		{object.TypeFixed, effect.Effect{Kind: effect.Forget, Lo: 1}},
+		{object.TypeZSet, effect.Effect{Kind: effect.Forget}},
+		{object.TypeZSet, effect.Effect{Kind: effect.Terms, Value: []byte("SLIDE 5")}},
 		{object.TypeString, effect.Effect{Kind: 0}},
 		{object.TypeString, effect.Effect{Kind: 200}},
 		{object.TypeNone, effect.Effect{Kind: math.MaxUint8}},

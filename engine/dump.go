@@ -27,7 +27,7 @@ func (tx *Tx) Restore(k Key, r *object.Restored) error {
 	if r.ExpireAt != 0 && r.ExpireAt <= tx.now {
 		return nil
 	}
-	o := tx.restore(k, r)
+	o := tx.restoreExtension(k, tx.restore(k, r), r)
 	if r.ExpireAt != 0 && o.Deadline() != r.ExpireAt {
 		tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: r.ExpireAt})
 	}
@@ -57,6 +57,18 @@ func (tx *Tx) restore(k Key, r *object.Restored) (o object.Object) {
 	}
 	for _, m := range r.Members {
 		o = tx.apply(o, &effect.Effect{Kind: effect.Add, Key: k, Field: m.Member, Score: kept(m.Score)})
+	}
+	return o
+}
+
+func (tx *Tx) restoreExtension(k Key, o object.Object, r *object.Restored) object.Object {
+	f := effect.Effect{Kind: effect.Reserve, Key: k, Hi: int(object.FormNamed(r.Type)), ExpireAt: r.ExpireAt}
+	for _, one := range r.Reservations {
+		f.Field, f.Hold = one.Call, effect.Hold{Amount: one.Amount, Until: one.Until}
+		o = tx.apply(o, &f)
+	}
+	if len(r.Reservations) > 0 && len(r.Terms) > 0 {
+		o = tx.apply(o, &effect.Effect{Kind: effect.Terms, Key: k, Value: r.Terms})
 	}
 	return o
 }

@@ -191,7 +191,7 @@ func (tx *Tx) former(k Key, o object.Object) object.Object {
 // leased reports whether Check meets a log of a former policy of leases: hits are in the past.
 func (tx *Tx) leased(o object.Object) bool {
 	z, ok := o.(*object.ZSet)
-	if !tx.check.running || !ok {
+	if !tx.check.running || !ok || z.Set.Len() == 0 {
 		return false
 	}
 	last := z.Set.ScoreAt(z.Set.Len() - 1)

@@ -236,6 +236,22 @@ func (w *walk) setPolicies() {
 	w.e.SetPolicies(w.now, list)
 }
 
+// reserve returns a random change of reservations; a Forget forgets all.
+func (w *walk) reserve() effect.Effect {
+	f := effect.Effect{
+		Kind: effect.Reserve, Field: fmt.Append(nil, "call", w.IntN(20)), Hi: w.IntN(4),
+		ExpireAt: w.now + w.Int64N(3000),
+		Hold:     effect.Hold{Amount: w.Int64N(3), Until: w.now + w.Int64N(1500)}, Lo: max(w.IntN(8)-6, 0),
+	}
+	switch w.IntN(8) {
+	case 0:
+		return effect.Effect{Kind: effect.Terms, Value: []byte("SLIDE 5 1s,SLIDE 7 2s")}
+	case 1:
+		return effect.Effect{Kind: effect.Forget}
+	}
+	return f
+}
+
 // rareCalls delete so much that they are made less often.
 var rareCalls = map[string]bool{"Flush": true, "FlushAll": true, "Swap": true}
 
@@ -326,6 +342,20 @@ var walkCalls = map[string]func(w *walk) string{
 	"SetBit": func(w *walk) string {
 		offset, on := w.Int64N(80), w.IntN(2) == 0
 		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.SetBit(k[0], offset, on)) })
+	},
+	"Reserve": func(w *walk) string {
+		return w.write(w.any(1), func(k []Key) []any {
+			for range 5 {
+				f, o := w.reserve(), w.tx.lookup(k[0])
+				if f.Key = k[0]; f.Kind == effect.Forget {
+					f.Lo = object.ExtensionOf(o).Reservations().Len()
+				}
+				if object.Fits(&f, o) {
+					w.tx.apply(o, &f)
+				}
+			}
+			return nil
+		})
 	},
 	"See": func(w *walk) string {
 		return w.write(w.any(1), func([]Key) []any {

@@ -14,6 +14,7 @@ import (
 
 	"rlserver/engine/effect"
 	"rlserver/engine/object"
+	"rlserver/engine/rule"
 )
 
 // recorder is a journal that keeps copies of all effects, call by call.
@@ -148,6 +149,12 @@ func contentOf(o object.Object) string {
 	default:
 		panic(fmt.Sprintf("dump: unknown type %T", o))
 	}
+	if x := object.ExtensionOf(o); !x.Empty() {
+		for r := range x.Book.All(0) {
+			fmt.Fprintf(&b, " %q: %d until %d", r.Call, r.Amount, r.Until)
+		}
+		fmt.Fprintf(&b, ", %s", rule.AppendRules(nil, x.Terms))
+	}
 	return b.String()
 }
 
@@ -180,7 +187,7 @@ func requireSound(t testing.TB, e *Engine) {
 				case *object.Hash:
 					require.NotZero(t, o.Fields.Len(), "%q is empty", o.Name)
 				case *object.ZSet:
-					require.NotZero(t, o.Set.Len(), "%q is empty", o.Name)
+					require.True(t, o.Set.Len() > 0 || !o.Ext.Empty(), "%q is empty", o.Name)
 					require.NoError(t, o.Set.Check())
 				case *object.List:
 					require.NotZero(t, o.Elements.Len(), "%q is empty", o.Name)

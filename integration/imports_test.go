@@ -294,7 +294,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours: []string{
 			"rlserver/engine",
 			"rlserver/engine/limit",
-			"rlserver/engine/object",
+			"rlserver/engine/object", "rlserver/engine/reserve",
 			"rlserver/internal/rdb",
 			"rlserver/zset",
 			"rlserver/resp/command",
@@ -392,6 +392,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/engine/object": {
 		ours: []string{
 			"rlserver/engine/effect", "rlserver/engine/eviction", "rlserver/engine/limit",
+			"rlserver/engine/reserve", "rlserver/engine/rule",
 			"rlserver/internal/bitmap", "rlserver/internal/dict", "rlserver/internal/grammar",
 			"rlserver/internal/largecopy", "rlserver/internal/list", "rlserver/internal/rdb", "rlserver/zset",
 		},
@@ -405,6 +406,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/engine/eviction": {ours: []string{"rlserver/engine/limit"}},
 	"rlserver/engine/denials":  {ours: []string{"rlserver/engine/rule"}},
+	"rlserver/engine/reserve":  {ours: []string{"rlserver/internal/dict"}},
 	"rlserver/engine/rule": {
 		ours: []string{
 			"rlserver/engine/limit", "rlserver/internal/grammar",

@@ -12,6 +12,7 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
+	"rlserver/engine/object"
 	"rlserver/internal/storage"
 )
 
@@ -61,11 +62,24 @@ func callsOfAllKinds() [][]effect.Effect {
 	text := func(db int, name, value string) effect.Effect {
 		return effect.Effect{Kind: effect.String, DB: db, Key: key(name), Value: []byte(value)}
 	}
+	reserve := func(name, call string, forgets int, form object.Form, amount int64) effect.Effect {
+		return effect.Effect{
+			Kind: effect.Reserve, Key: key(name), Field: []byte(call), Lo: forgets, Hi: int(form),
+			Hold: effect.Hold{Amount: amount, Until: testEpoch + 1000 + amount}, ExpireAt: testEpoch + hour,
+		}
+	}
 	return [][]effect.Effect{
 		{
 			text(0, "text", "Hello, world"),
 			{Kind: effect.Insert, Key: key("list"), Field: []byte("list"), Value: []byte("\x01a\x00\x02bc"), Hi: 3},
 			{Kind: effect.Insert, Key: key("members"), Field: []byte("set"), Value: []byte("\x01a\x021 "), Hi: 2},
+			reserve("rate", "call 1", 0, object.FormToken, 5), reserve("rate", "call 2", 1, object.FormToken, 7),
+			{Kind: effect.Terms, Key: key("rate"), Value: []byte("TOKEN 10 1 1s")},
+			reserve("unused", "call", 0, 0, 1),
+			reserve("slide", "call", 0, 0, 1),
+			{Kind: effect.Terms, Key: key("slide"), Value: []byte("SLIDE 10 1h,SLIDE 20 1d")},
+			reserve("counted", "settled", 0, object.FormCounter, 0), reserve("counted", "open", 0, 0, 1),
+			{Kind: effect.Forget, Key: key("counted"), Lo: 1},
 		},
 		{
 			{Kind: effect.Splice, Key: key("text"), Lo: 7, Value: []byte("limits")},

@@ -153,6 +153,12 @@ func (p *printer) effect(f *effect.Effect) {
 	if has&effect.HasHi != 0 {
 		p.number("until", int64(f.Hi))
 	}
+	if has&effect.HasForgets != 0 {
+		p.number("forgets", int64(f.Lo))
+	}
+	if has&effect.HasForm != 0 {
+		p.number("form", int64(f.Hi))
+	}
 	if has&effect.HasHits != 0 {
 		p.number("hit_at", f.Hits.At)
 		p.number("first", int64(f.Hits.Seq))
@@ -182,6 +188,10 @@ func (p *printer) effect(f *effect.Effect) {
 		p.number("length", f.Counts.Length)
 		p.number("current", f.Counts.Current)
 		p.number("previous", f.Counts.Previous)
+	}
+	if has&effect.HasHold != 0 {
+		p.number("amount", f.Hold.Amount)
+		p.time("lapses", f.Hold.Until)
 	}
 	if has&effect.HasExpireAt != 0 && f.ExpireAt != 0 {
 		p.time("expires", f.ExpireAt)

@@ -11,7 +11,7 @@ import (
 
 // Fields is the set of fields that a kind of effect has besides kind, database and key. The bits
 // are not file format; the order in which Append writes the fields is.
-type Fields uint16
+type Fields uint32
 
 const (
 	known Fields = 1 << iota // the kind is in kindFields
@@ -29,6 +29,9 @@ const (
 	HasBucket
 	HasWindow
 	HasCounter
+	HasHold
+	HasForgets // Lo
+	HasForm    // Hi
 )
 
 // kindFields are the fields of each kind. They are file format: never change those of a kind; add a
@@ -64,6 +67,10 @@ var kindFields = [...]Fields{
 
 	Script:       known | HasValue | HasLo,
 	ScriptDelete: known,
+
+	Reserve: known | HasField | HasForgets | HasForm | HasExpireAt | HasHold,
+	Forget:  known | HasForgets,
+	Terms:   known | HasValue,
 }
 
 // Fields returns the fields of a kind; none for an unknown one.
@@ -103,10 +110,10 @@ func Append(dst []byte, f *Effect) []byte {
 	if has&HasScore != 0 {
 		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(f.Score))
 	}
-	if has&HasLo != 0 {
+	if has&(HasLo|HasForgets) != 0 {
 		dst = binary.AppendVarint(dst, int64(f.Lo))
 	}
-	if has&HasHi != 0 {
+	if has&(HasHi|HasForm) != 0 {
 		dst = binary.AppendVarint(dst, int64(f.Hi))
 	}
 	if has&HasExpireAt != 0 {
@@ -130,6 +137,9 @@ func Append(dst []byte, f *Effect) []byte {
 	}
 	if has&HasCounter != 0 {
 		dst = appendNumbers(dst, f.Counts.Start, f.Counts.Length, f.Counts.Current, f.Counts.Previous)
+	}
+	if has&HasHold != 0 {
+		dst = appendNumbers(dst, f.Hold.Amount, f.Hold.Until)
 	}
 	return dst
 }
@@ -178,10 +188,10 @@ func (r *Reader) Effect() (f Effect) {
 	if has&HasScore != 0 {
 		f.Score = math.Float64frombits(binary.LittleEndian.Uint64(r.take(8)))
 	}
-	if has&HasLo != 0 {
+	if has&(HasLo|HasForgets) != 0 {
 		f.Lo = int(r.Varint())
 	}
-	if has&HasHi != 0 {
+	if has&(HasHi|HasForm) != 0 {
 		f.Hi = int(r.Varint())
 	}
 	if has&HasExpireAt != 0 {
@@ -205,6 +215,9 @@ func (r *Reader) Effect() (f Effect) {
 	if has&HasCounter != 0 {
 		f.Counts.Start, f.Counts.Length = r.Varint(), r.Varint()
 		f.Counts.Current, f.Counts.Previous = r.Varint(), r.Varint()
+	}
+	if has&HasHold != 0 {
+		f.Hold.Amount, f.Hold.Until = r.Varint(), r.Varint()
 	}
 	return f
 }

@@ -74,7 +74,15 @@ const (
 	Script       Kind = 25
 	ScriptDelete Kind = 26 // Key: there is no script of this name; an empty one: there are none
 
-	nextKind = ScriptDelete + 1 // one more than the last
+	// Reserve has Field, Hold, Lo, Hi and ExpireAt: the limiter's first Lo reservations are
+	// forgotten, the call named Field has this one, the deadline is set. A missing key becomes an
+	// unused limiter: Hi is its object.Form, 0 for a log of hits.
+	Reserve Kind = 27
+	Forget  Kind = 28 // Lo: the limiter's first reservations are forgotten
+	// Terms has Value: the rules of a limiter with reservations, see rule.AppendRules
+	Terms Kind = 29
+
+	nextKind = Terms + 1 // one more than the last
 )
 
 var names = [nextKind]string{
@@ -86,6 +94,7 @@ var names = [nextKind]string{
 	Policy: "policy", PolicyDelete: "policy-delete",
 	Bucket: "bucket", Window: "window", Counter: "counter", ZSet: "zset", Insert: "insert",
 	Script: "script", ScriptDelete: "script-delete",
+	Reserve: "reserve", Forget: "forget", Terms: "terms",
 }
 
 // String returns the kind's name.
@@ -130,10 +139,14 @@ type Effect struct {
 	Tokens   limit.Tokens
 	Count    limit.Count
 	Counts   limit.Counts
+	Hold     Hold
 
 	// the decoded Value, if known; without a journal, Value may then be nil
 	Set *zset.Set
 }
+
+// Hold is what a reservation holds: the amount, 0 of a call that is settled, until a time, Unix ms.
+type Hold struct{ Amount, Until int64 }
 
 // Size is how many members, fields or keys an effect changes, databases aside.
 func (f *Effect) Size() int64 {
@@ -142,6 +155,10 @@ func (f *Effect) Size() int64 {
 		return f.Hits.N + int64(f.Lo)
 	case RemoveSpan, Insert:
 		return int64(f.Hi - f.Lo)
+	case Reserve:
+		return 1 + int64(f.Lo)
+	case Forget:
+		return int64(f.Lo)
 	case ZSet:
 		return int64(f.Set.Len())
 	}

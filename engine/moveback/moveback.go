@@ -4,6 +4,7 @@ package moveback
 
 import (
 	"math"
+	"slices"
 
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
@@ -22,18 +23,43 @@ type Mover struct {
 // Move moves the times of an object, by effects.
 func (m *Mover) Move(o object.Object) {
 	k, expireAt := m.Key(object.BytesOf(o.Name())), o.Deadline()
+	m.reservations(k, o)
 	switch o := o.(type) {
 	case object.State:
 		f := &effect.Effect{Key: k, ExpireAt: m.deadline(expireAt)}
-		if o.MoveBack(f, m.Present, m.By) {
+		moved, extended := o.MoveBack(f, m.Present, m.By), object.ExtensionOf(o) != nil
+		if extended { // the deadline is not only that of the state
+			f.ExpireAt = max(f.ExpireAt, m.deadline(expireAt))
+		}
+		if moved {
 			m.Apply(o, f)
 		}
-		return
+		if !extended || moved {
+			return
+		}
 	case *object.ZSet:
 		m.members(k, o)
 	}
 	if at := m.deadline(expireAt); at != expireAt {
 		m.Apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: at})
+	}
+}
+
+// reservations moves the times of reservations. What is open at the latest moment lapses as much
+// later; a call that was settled is remembered as long.
+func (m *Mover) reservations(k effect.Key, o object.Object) {
+	book := object.ExtensionOf(o).Reservations()
+	for _, r := range slices.Collect(book.All(book.Over(m.Present))) {
+		at := r.Until - m.By
+		if !r.Settled() {
+			at = m.deadline(r.Until)
+		}
+		if at != r.Until {
+			m.Apply(o, &effect.Effect{
+				Kind: effect.Reserve, Key: k, Field: r.Call, ExpireAt: o.Deadline(),
+				Hold: effect.Hold{Amount: r.Amount, Until: at},
+			})
+		}
 	}
 }
 

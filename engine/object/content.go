@@ -1,7 +1,11 @@
 package object
 
 import (
+	"math"
+
 	"rlserver/engine/effect"
+	"rlserver/engine/reserve"
+	"rlserver/engine/rule"
 	"rlserver/internal/rdb"
 	"rlserver/zset"
 )
@@ -28,6 +32,10 @@ type Restored struct {
 	Members  []zset.Member // of a sorted set: all different
 	Numbers  [4]int64      // of a limiter without a log, as Content has them
 
+	// of a limiter, which may be a sorted set without members then
+	Reservations []reserve.Reservation
+	Terms        []byte // as effect.Terms has them
+
 	Weight   int64 // bytes in memory, roughly
 	ExpireAt int64 // Unix ms; 0: never
 	Idle     int64 // seconds since its last use; negative: unknown
@@ -37,13 +45,16 @@ type Restored struct {
 
 // Valid reports whether a key can hold the value.
 func (r *Restored) Valid() bool {
+	if len(r.Reservations) > 0 && !r.validReservations() {
+		return false
+	}
 	switch r.Type {
 	case TypeString:
 		return true
 	case TypeHash:
 		return len(r.Elements) > 0
 	case TypeZSet:
-		return len(r.Members) > 0
+		return len(r.Members)+len(r.Reservations) > 0
 	}
 	if inserted[r.Type] != nil {
 		return len(r.Elements) > 0
@@ -51,6 +62,23 @@ func (r *Restored) Valid() bool {
 	f := effect.Effect{}
 	at, known := PutNumbers(&f, r.Type, r.Numbers)
 	return known && Fits(&f, nil) && 0 <= at && at <= latestSince
+}
+
+// validReservations reports whether the reservations are those of a limiter. Their sum is an int64.
+func (r *Restored) validReservations() bool {
+	if len(r.Terms) > 0 {
+		if _, err := rule.ParseRules(r.Terms); err != nil {
+			return false
+		}
+	}
+	sum := int64(0)
+	for _, one := range r.Reservations {
+		if !isCount(one.Amount) || one.Amount > math.MaxInt64-sum {
+			return false
+		}
+		sum += one.Amount
+	}
+	return r.Type == TypeZSet || FormNamed(r.Type) != 0
 }
 
 // Packing has the sizes up to which Redis encodes collections as listpacks:

@@ -21,6 +21,13 @@
 // part of the object's own allocation, and that of a record is part of the record. Spare bits of
 // each object hold the access clock and the pressure, which package eviction uses.
 //
+// # Extensions
+//
+// A limiter whose calls reserve something has an Extension: with its reservations, see package
+// reserve. That of a log of hits is behind a pointer in its sorted set, which may then be empty. A
+// state without pointers has no place for one: the key gets an Extended instead, which has the
+// state in a record of its own, and the same type and commands.
+//
 // # Saving while changes continue
 //
 // A Batch converts objects to effects under their shard's lock. Large objects are converted later:
@@ -33,6 +40,7 @@
 //	string.go, hash.go, zset.go   the types of Redis; fields.go, frozen.go: the fields of a hash
 //	token.go, fixed.go, counter.go, packed.go   the states of limiters
 //	record.go                     how these are in memory, with their names
+//	extension.go                  what some limiters have besides
 //	fits.go                       which effects fit which objects
 //	save.go                       objects as effects, for snapshots
 //	weight.go, content.go, digest.go   memory, DUMP and RESTORE, DEBUG DIGEST

@@ -38,7 +38,10 @@ func Fits(f *effect.Effect, o Object) bool {
 			0 < f.Hits.N &&
 			f.Hits.N <= effect.MaxHits
 	}
-	ok, _ := fitsState(f, o)
+	if f.Kind == effect.Reserve || f.Kind == effect.Forget || f.Kind == effect.Terms {
+		return fitsExtension(f, o)
+	}
+	ok, _ := fitsState(f, Bare(o))
 	return ok
 }
 
@@ -86,8 +89,9 @@ func isCount(n int64) bool { return 0 <= n && n <= limit.MaxCount }
 
 func isDuration(ms int64) bool { return 0 <= ms && ms <= limit.MaxDuration }
 
-// fitsCounter reports whether the counts are valid for a counter.
+// fitsCounter reports whether the counts are valid for a counter. One that is unused has no length.
 func fitsCounter(f *effect.Effect) bool {
 	c := f.Counts
-	return isCount(c.Current) && isCount(c.Previous) && isDuration(c.Length) && c.Length > 0
+	return isCount(c.Current) && isCount(c.Previous) && isDuration(c.Length) &&
+		(c.Length > 0 || c.Current == 0 && c.Previous == 0)
 }

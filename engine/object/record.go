@@ -30,14 +30,16 @@ func (r *record) Expired(now int64) bool { return r.ExpireAt != 0 && now > r.Exp
 // overhead is what Weigh adds: the weight of a record has its name.
 func (*record) overhead() int64 { return recordWeight }
 
-// Form is which limiter a record holds. The zero Form is none.
+// Form is which limiter a record holds. The zero Form is none. The numbers are file format, see
+// effect.Reserve: never renumber.
 type Form uint8
 
 const (
-	FormToken Form = 1 + iota
-	FormFixed
-	FormCounter
-	Forms // one more than the last
+	FormToken   Form = 1
+	FormFixed   Form = 2
+	FormCounter Form = 3
+
+	Forms = FormCounter + 1 // one more than the last
 )
 
 // structSize is the size in bytes of the struct of each form.
@@ -58,6 +60,19 @@ func FormOf(o Object) Form {
 	case *Fixed:
 		return FormFixed
 	case *Counter:
+		return FormCounter
+	}
+	return 0
+}
+
+// FormNamed returns the form of the limiters of a type; 0 if they are no records.
+func FormNamed(t Type) Form {
+	switch t {
+	case TypeToken:
+		return FormToken
+	case TypeFixed:
+		return FormFixed
+	case TypeCounter:
 		return FormCounter
 	}
 	return 0
@@ -86,6 +101,8 @@ func SetState(o Object, f *effect.Effect) {
 		o.SetCount(f.Count)
 	case *Counter:
 		o.SetCounts(f.Counts)
+	case *Extended:
+		SetState(o.State, f)
 	}
 }
 

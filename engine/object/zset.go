@@ -13,7 +13,8 @@ import (
 type ZSet struct {
 	Header
 	Clock
-	Set zset.Set // not a pointer, which saves a cache miss for each call on a limiter
+	Set zset.Set   // not a pointer, which saves a cache miss for each call on a limiter
+	Ext *Extension // nil: none. With one that is not Empty, the set may be empty
 }
 
 // NewZSet returns an empty sorted set. h hashes its members.
@@ -49,8 +50,10 @@ func (o *ZSet) Content(c *Content) {
 		}
 		return b
 	}, true
+	o.Ext.content(c)
 }
 
+// change returns how many members are left; 1 for an empty set whose extension is needed.
 func (o *ZSet) change(f *effect.Effect) (left int) {
 	switch f.Kind {
 	case effect.Add:
@@ -60,6 +63,9 @@ func (o *ZSet) change(f *effect.Effect) (left int) {
 	default:
 		o.Set.RemoveSpan(f.Lo, f.Hi)
 	}
+	if !o.Ext.Empty() {
+		return max(o.Set.Len(), 1)
+	}
 	return o.Set.Len()
 }
 
@@ -68,6 +74,7 @@ func (o *ZSet) digest(d *Digest) {
 	for member, score := range o.Set.Ascend(0, o.Set.Len()) {
 		d.pair(member, scoreText(score))
 	}
+	o.Ext.digest(d)
 }
 
 func (o *ZSet) Encoding(p Packing) string {
@@ -83,16 +90,19 @@ func (o *ZSet) Encoding(p Packing) string {
 }
 
 func (o *ZSet) Weight() int64 {
-	return int64(unsafe.Sizeof(*o)) + int64(o.Set.Weight())
+	return int64(unsafe.Sizeof(*o)) + int64(o.Set.Weight()) + o.Ext.weight()
 }
 
 func (*ZSet) Kind() Type { return TypeZSet }
 
 func (o *ZSet) Clone(name string) Object {
-	return &ZSet{Header: Header{name, o.ExpireAt}, Clock: o.Clock, Set: *o.Set.Clone()}
+	return &ZSet{Header: Header{name, o.ExpireAt}, Clock: o.Clock, Set: *o.Set.Clone(), Ext: o.Ext.clone()}
 }
 
 func (o *ZSet) save(b *Batch, f effect.Effect) (whole bool) {
+	if o.Ext.save(b, f, 0, o.ExpireAt); o.Set.Len() == 0 {
+		return true
+	}
 	if !o.Set.Small(SmallCount, SmallBytes) { // it is cheaper to clone than to copy
 		set, part, rank, expireAt := o.Set.Clone(), 0, 0, o.ExpireAt
 		b.postpone(&Large{of: f, expireAt: expireAt, next: func(b *Batch, f effect.Effect) (more bool) {

@@ -30,6 +30,9 @@
 //	20     string that holds a listpack                       set
 //	200    missing · fraction · since · earned                  rl.token       yes
 //	201    start · length · used · 0                            rl.fixed       yes
+//	202    start · length · current · previous                  rl.counter     yes
+//	250    rules · length · (string · amount · until)… ·
+//	       type and value of 5 or 200 to 202                    with reservations
 //
 // Types from 200 on are this server's own, and never renumbered. Redis refuses them as bad data.
 // Their numbers are zigzag varints. The other types of Redis are streams and modules; the error for

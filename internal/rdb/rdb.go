@@ -17,6 +17,17 @@ type Value struct {
 	Members  []Member // SortedSet
 	Numbers  Numbers  // of a limiter whose state is a few numbers
 	Size     int64    // about how many bytes the value and the payload it refers to take
+
+	// of a limiter, which may be a sorted set without members then
+	Reservations []Reservation
+	Terms        []byte // their rules
+}
+
+// Reservation is what a call has reserved of a limiter.
+type Reservation struct {
+	Call   []byte
+	Amount int64
+	Until  int64 // Unix ms
 }
 
 // Numbers are the state of a limiter.

@@ -37,6 +37,7 @@ const (
 	typeListpacks    = 18
 	typeSetListpack  = 20  // of Redis 7.2 and later
 	typeLimiter      = 200 // the first of limiters, the others after it
+	typeReserved     = 250 // a limiter with reservations
 )
 
 const fieldDeadlines ForeignError = "hash with deadlines of fields"
@@ -89,6 +90,17 @@ func AppendLimiter(b []byte, limiter Kind, n Numbers) []byte {
 	return appendNumbers(append(b, byte(typeLimiter+slices.Index(limiters[:], limiter))), n)
 }
 
+// AppendReservations begins a limiter with a number of reservations, and their rules. The caller
+// appends each with AppendReservation, and then the limiter.
+func AppendReservations(b, terms []byte, count int) []byte {
+	return appendLength(appendText(append(b, typeReserved), terms), uint64(count))
+}
+
+// AppendReservation appends a reservation.
+func AppendReservation(b []byte, r Reservation) []byte {
+	return binary.AppendVarint(binary.AppendVarint(appendText(b, r.Call), r.Amount), r.Until)
+}
+
 func appendNumbers(b []byte, list Numbers) []byte {
 	for _, n := range list {
 		b = binary.AppendVarint(b, n)
@@ -126,6 +138,8 @@ func (d *decoder) value(kind byte) (v Value) {
 		return d.packed(SortedSet, (*packed).ziplist)
 	case typeZSetListpack:
 		return d.packed(SortedSet, (*packed).listpack)
+	case typeReserved:
+		return d.reserved()
 	}
 	if i := int(kind) - typeLimiter; 0 <= i && i < len(limiters) {
 		return Value{Kind: limiters[i], Numbers: d.numbers()}
@@ -139,13 +153,40 @@ func (d *decoder) value(kind byte) (v Value) {
 
 func (d *decoder) numbers() (list Numbers) {
 	for i := range list {
-		n, size := binary.Varint(d.rest)
-		if size <= 0 {
-			d.fail(ErrFormat)
-			return list
-		}
-		d.take(uint64(size))
-		list[i] = n
+		list[i] = d.number()
 	}
 	return list
+}
+
+func (d *decoder) number() int64 {
+	n, size := binary.Varint(d.rest)
+	if size <= 0 {
+		d.fail(ErrFormat)
+		return 0
+	}
+	d.take(uint64(size))
+	return n
+}
+
+// reserved reads reservations and their limiter.
+func (d *decoder) reserved() (v Value) {
+	terms, count := d.text(), d.length()
+	var list []Reservation
+	for ; count > 0 && d.spend(2*placeSize); count-- {
+		r := Reservation{Call: d.text(), Amount: d.number(), Until: d.number()}
+		if !d.checking {
+			list = append(list, r)
+		}
+	}
+	switch kind := d.byte(); {
+	case kind == typeZSet2 && len(d.rest) > 0 && d.rest[0] == 0: // no members
+		d.byte()
+		v = Value{Kind: SortedSet}
+	case kind == typeZSet2 || int(kind)-typeLimiter < len(limiters) && kind >= typeLimiter:
+		v = d.value(kind)
+	default:
+		d.fail(ErrFormat)
+	}
+	v.Reservations, v.Terms = list, terms
+	return v
 }

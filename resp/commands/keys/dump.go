@@ -6,6 +6,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/object"
+	"rlserver/engine/reserve"
 	"rlserver/internal/rdb"
 	"rlserver/resp/command"
 	"rlserver/zset"
@@ -108,6 +109,10 @@ func refusal(err error) error {
 
 func restored(v *rdb.Value) *object.Restored {
 	r := &object.Restored{Type: object.Type(v.Kind), Text: v.Text, Elements: v.Elements, Numbers: v.Numbers}
+	for _, one := range v.Reservations {
+		r.Reservations = append(r.Reservations, reserve.Reservation(one))
+	}
+	r.Terms = v.Terms
 	r.Members = slices.Grow(r.Members, len(v.Members))
 	for _, m := range v.Members {
 		r.Members = append(r.Members, zset.Member{Member: m.Name, Score: m.Score})
