@@ -35,17 +35,14 @@ func TestTranscriptsOfRandomScripts(t *testing.T) {
 	}
 }
 
-// unnamed returns a reply whose errors do not name variables, nor chunks of loadstring: see
-// docs/COMPATIBILITY.md.
+// unnamed returns a reply whose errors do not name variables: see docs/COMPATIBILITY.md.
 func unnamed(reply string) string {
-	reply = namedChunk.ReplaceAllString(reply, "on chunk")
 	reply = namedValue.ReplaceAllString(reply, "$1")
 	return namedFunction.ReplaceAllString(reply, "argument $1")
 }
 
 var (
 	namedValue    = regexp.MustCompile(`(?:local|upvalue|global|field|method) '[^']*' \((a \w+ value)\)`)
-	namedChunk    = regexp.MustCompile(`on (?:@user_script|return .*):\d+\.$`)
 	namedFunction = regexp.MustCompile(`argument (#\d+) to '[^']*'`)
 )
 

@@ -19,7 +19,7 @@ func (st *State) open() {
 	L := st.L
 	st.globals = L.G.Global
 	st.handler = st.function(handleError)
-	noop, err := compiler.Compile("", "noop")
+	noop, err := compiler.Compile("")
 	if err != nil {
 		panic(err)
 	}
@@ -281,7 +281,7 @@ func handleError(st *State, L *glua.LState) int {
 		return 1
 	}
 	v := L.Get(1)
-	st.errorLine = interior.LineAt(L)
+	st.errorLine, st.errorIn = interior.LineAt(L)
 	if s, ok := v.(glua.LString); ok {
 		v = glua.LString(interior.InWords(L, 1, string(s)))
 	}
@@ -645,7 +645,8 @@ func baseUnpack(st *State, L *glua.LState) int {
 }
 
 func baseLoadString(st *State, L *glua.LState) int {
-	return st.load(L, checkString(st, L, 1), optString(st, L, 2, ""))
+	source := checkString(st, L, 1)
+	return st.load(L, source, optString(st, L, 2, source))
 }
 
 func baseLoad(st *State, L *glua.LState) int {
@@ -672,47 +673,30 @@ func baseLoad(st *State, L *glua.LState) int {
 		}
 		source = st.watch.join(source, string(text))
 	}
-	return st.load(L, st.watch.text(source), "=(load)")
+	return st.load(L, st.watch.text(source), optString(st, L, 2, "=(load)"))
 }
 
 // perSource is how many bytes a byte of a chunk takes when it is compiled.
 const perSource = 40
 
-// load compiles a chunk. Its main function is called with what it needs.
+// load compiles a chunk.
 func (st *State) load(L *glua.LState, source, name string) int {
-	if name == "" {
-		name, _, _ = strings.Cut(source, "\n")
-		name = `[string "` + name + `"]`
-	} else {
-		name = strings.TrimLeft(name, "=@")
-	}
+	name, _, _ = strings.Cut(name, "\x00")
 	st.watch.step(len(source) / 4)
-	st.watch.charge(perSource * len(source))
-	st.watch.loaded += int64(perSource * len(source)) // also if it is not used any more
-	s, err := compiler.Compile(source, name)
+	st.watch.charge(perSource*len(source) + len(name))
+	st.watch.loaded += int64(perSource*len(source) + len(name)) // also if it is not used any more
+	s, err := compiler.CompileChunk(source, name)
 	if err != nil {
 		L.Push(glua.LNil)
 		st.push(L, err.Error())
 		return 2
 	}
-	main := L.NewFunctionFromProto(s.Proto)
-	L.Push(L.NewFunction(func(L *glua.LState) int {
-		n := L.GetTop()
-		args := make([]glua.LValue, 0, n)
-		for i := 1; i <= n; i++ {
-			args = append(args, L.Get(i))
-		}
-		L.SetTop(0)
-		L.Push(main)
-		for _, i := range s.Params {
-			L.Push(st.values[i])
-		}
-		for _, v := range args {
-			L.Push(v)
-		}
-		L.Call(len(s.Params)+n, glua.MultRet)
-		return L.GetTop()
-	}))
+	st.chunks = append(st.chunks, s)
+	L.Push(L.NewFunctionFromProto(s.Proto))
+	for _, i := range s.Params {
+		L.Push(st.values[i])
+	}
+	L.Call(len(s.Params), 1)
 	return 1
 }
 

@@ -48,7 +48,9 @@ type State struct {
 
 	resp3     bool
 	killWords string
-	errorLine int // of the latest error that has no position in its text
+	errorLine int                 // of the latest error
+	errorIn   *glua.FunctionProto // where it was raised
+	chunks    []*Script           // of loadstring, in this run
 	// Counted reports, while Write passes on an error, whether it was counted before.
 	Counted bool
 	result  glua.LValue
@@ -108,8 +110,9 @@ type Run struct {
 // Error is the error of a script.
 type Error struct {
 	Text    string // the reply, its code first
-	Line    int    // where it was raised
-	Counted bool   // it is that of a command, and was counted when that failed
+	Chunk   string // where it was raised: its name, as Lua has it
+	Line    int
+	Counted bool // it is that of a command, and was counted when that failed
 }
 
 func (e *Error) Error() string { return e.Text }
@@ -130,7 +133,7 @@ func (st *State) Release() {
 // Run runs a script, and appends its reply with emit, which is given its result. The result is
 // valid until emit returns.
 func (st *State) Run(r *Run, emit func(*State, glua.LValue) error) (err error) {
-	st.host, st.resp3, st.errorLine = r.Host, false, 0
+	st.host, st.resp3, st.errorLine, st.errorIn = r.Host, false, 0, nil
 	st.watch.reset(r.Limits, r.Among)
 	L := st.L
 	if r.Script.Watched {
@@ -153,6 +156,7 @@ func (st *State) Run(r *Run, emit func(*State, glua.LValue) error) (err error) {
 		emptyList(st.keys)
 		emptyList(st.argv)
 		st.scratch.reset(L)
+		st.chunks = nil
 	}()
 	st.main.Proto = r.Script.Proto
 	L.Push(st.main)
@@ -211,11 +215,11 @@ func (st *State) scriptError(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
+	line := max(st.errorLine, 1)
 	if st.watch.dead != "" {
-		line := st.errorLine
-		return &Error{Text: "ERR " + st.watch.dead, Line: max(line, 1)}
+		return &Error{Text: "ERR " + st.watch.dead, Chunk: compiler.MainName, Line: line}
 	}
-	text, line, counted := "", st.errorLine, false
+	text, counted := "", false
 	switch v := e.Object.(type) {
 	case *glua.LTable:
 		counted = wasCounted(v)
@@ -226,34 +230,29 @@ func (st *State) scriptError(err error) error {
 		}
 	default:
 		if interior.DepthFault.MatchString(st.textOf(v)) { // there was no space to call handleError
-			v = glua.LString(fmt.Sprintf("%s:%d: stack overflow", interior.ChunkName, max(line, 1)))
+			v = glua.LString(fmt.Sprintf("%s:%d: stack overflow", compiler.MainName[1:], line))
 		}
 		text = "ERR " + st.textOf(v)
 	}
 	text, _, _ = strings.Cut(text, "\x00")
-	if n := lineOf(text); n > 0 {
-		line = n
-	}
-	return &Error{Text: text, Line: max(line, 1), Counted: counted}
+	return &Error{Text: text, Chunk: st.raisedIn(), Line: line, Counted: counted}
 }
 
-// lineOf returns the line in the position that an error begins with; 0: it has none.
-func lineOf(text string) (line int) {
-	rest, found := strings.CutPrefix(text, "ERR "+interior.ChunkName+":")
-	if !found {
-		return 0
-	}
-	for _, c := range rest {
-		if c < '0' || c > '9' {
-			break
+// raisedIn returns the name of the chunk that the latest error was raised in.
+func (st *State) raisedIn() string {
+	for _, chunk := range st.chunks {
+		if chunk.Has(st.errorIn) {
+			return chunk.Name
 		}
-		line = line*10 + int(c-'0')
 	}
-	return line
+	return compiler.MainName
 }
 
 // Script is a compiled script. It is immutable, and shared by all states.
 type Script = compiler.Script
 
+// MainName is the name of scripts, as Lua has it.
+const MainName = compiler.MainName
+
 // Compile compiles a script.
-func Compile(source string) (*Script, error) { return compiler.Compile(source, interior.ChunkName) }
+func Compile(source string) (*Script, error) { return compiler.Compile(source) }

@@ -136,13 +136,13 @@ func (p *program) run(c *command.Call, e *lua.Entry, keys, args [][]byte, readon
 		Limits: lua.Limits{Memory: p.most, Time: limit},
 	}, p.reply)
 	if p.resume() {
-		err = &lua.Error{Text: "ERR " + lua.KillWords, Line: 1}
+		err = &lua.Error{Text: "ERR " + lua.KillWords, Chunk: lua.MainName, Line: 1}
 	}
 	p.Meter.Flush()
 	c.Errors, p.Errors = c.Errors+p.Errors, 0
 	if failed, ok := err.(*lua.Error); ok {
 		c.Reply.B = c.Reply.B[:mark]
-		text := fmt.Sprintf("%s script: %s, on @user_script:%d.", failed.Text, e.SHA, failed.Line)
+		text := fmt.Sprintf("%s script: %s, on %s:%d.", failed.Text, e.SHA, failed.Chunk, failed.Line)
 		if failed.Counted {
 			return command.CountedError(text)
 		}

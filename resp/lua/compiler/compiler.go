@@ -16,6 +16,7 @@ import (
 
 // Script is a compiled script. It is immutable, and shared by all states.
 type Script struct {
+	Name    string // as its error names it: see ShortName
 	Proto   *glua.FunctionProto
 	Params  []int // what main is called with: indexes of Given
 	Watched bool  // instructions are counted: it has loops or functions, or is long
@@ -49,8 +50,30 @@ const maxGlobals = 6
 // unwatchedSize is the longest script in bytes that may run without counted instructions.
 const unwatchedSize = 16 << 10
 
-// Compile compiles a script, or a chunk for loadstring.
-func Compile(source, name string) (s *Script, err error) {
+// MainName is the name of scripts.
+const MainName = "@user_script"
+
+// Compile compiles a script.
+func Compile(source string) (s *Script, err error) {
+	return compile(source, MainName, func(main *ast.FunctionExpr) {})
+}
+
+// CompileChunk compiles a chunk for loadstring. Its main function returns that of the chunk.
+func CompileChunk(source, name string) (s *Script, err error) {
+	return compile(source, name, func(main *ast.FunctionExpr) {
+		chunk := &ast.FunctionExpr{ParList: &ast.ParList{HasVargs: main.ParList.HasVargs}, Stmts: main.Stmts}
+		chunk.SetLine(1)
+		chunk.SetLastLine(main.LastLine())
+		ret := &ast.ReturnStmt{Exprs: []ast.Expr{chunk}}
+		ret.SetLine(1)
+		main.ParList.HasVargs, main.Stmts = false, []ast.Stmt{ret}
+	})
+}
+
+// compile compiles a script, whose main function change may change last.
+func compile(source, name string, change func(main *ast.FunctionExpr)) (s *Script, err error) {
+	whole := name
+	name = ShortName(whole, maxNameInFault)
 	defer func() {
 		if fault := recover(); fault != nil { // the compiler's way to report errors
 			s, err = nil, errors.New(compileFault(name, fault))
@@ -69,7 +92,7 @@ func Compile(source, name string) (s *Script, err error) {
 	main := &ast.FunctionExpr{ParList: &ast.ParList{HasVargs: c.varargs}, Stmts: chunk}
 	main.SetLine(1)
 	main.SetLastLine(strings.Count(source, "\n") + 1)
-	s = &Script{Watched: c.watched}
+	s = &Script{Name: whole, Watched: c.watched}
 	globals := 0
 	for i, name := range Given {
 		if !c.used[name] {
@@ -84,15 +107,52 @@ func Compile(source, name string) (s *Script, err error) {
 		s.Params = append(s.Params, i)
 		main.ParList.Names = append(main.ParList.Names, name)
 	}
+	change(main)
 	ret := &ast.ReturnStmt{Exprs: []ast.Expr{main}}
 	ret.SetLine(1)
-	proto, err := glua.Compile([]ast.Stmt{ret}, name)
+	proto, err := glua.Compile([]ast.Stmt{ret}, ShortName(whole, maxName))
 	if err != nil {
 		return nil, errors.New(compileFault(name, err))
 	}
 	s.Proto = proto.FunctionPrototypes[0]
 	trim(s.Proto)
 	return s, nil
+}
+
+// The size of a name in messages, in bytes, with the zero behind it in Lua.
+const (
+	maxName        = 60
+	maxNameInFault = 80 // in syntax errors
+)
+
+// ShortName returns a chunk's name as messages begin with it: as Lua shortens it to a size.
+func ShortName(name string, size int) string {
+	switch {
+	case strings.HasPrefix(name, "="):
+		return name[1:min(len(name), size)]
+	case strings.HasPrefix(name, "@"):
+		if size -= len(" '...' ") + 1; len(name)-1 > size {
+			return "..." + name[len(name)-size:]
+		}
+		return name[1:]
+	}
+	size -= len(` [string "..."] `) + 1
+	line := name
+	if at := strings.IndexAny(name, "\r\n"); at >= 0 {
+		line = name[:at]
+	}
+	if line = line[:min(len(line), size)]; len(line) < len(name) {
+		line += "..."
+	}
+	return `[string "` + line + `"]`
+}
+
+// Has reports whether a function belongs to a script.
+func (s *Script) Has(fn *glua.FunctionProto) bool { return has(s.Proto, fn) }
+
+func has(p, fn *glua.FunctionProto) bool {
+	within := func(inner *glua.FunctionProto) bool { return has(inner, fn) }
+	return p == fn || slices.ContainsFunc(p.FunctionPrototypes, within)
 }
 
 func compileFault(name string, fault any) string {
@@ -252,8 +312,10 @@ func (c *compiler) stmt(st ast.Stmt) ast.Stmt {
 		return c.define(st)
 	case *ast.ReturnStmt:
 		c.exprs(st.Exprs)
-	case *ast.GotoStmt, *ast.LabelStmt:
-		panic(&glua.CompileError{Line: st.Line(), Message: "'=' expected near 'goto'"})
+	case *ast.GotoStmt:
+		panic(&glua.CompileError{Line: st.Line(), Message: "'=' expected near '" + st.Label + "'"})
+	case *ast.LabelStmt:
+		panic(&glua.CompileError{Line: st.Line(), Message: "unexpected symbol near ':'"})
 	}
 	return st
 }

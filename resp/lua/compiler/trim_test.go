@@ -12,7 +12,7 @@ func TestCompiledSize(t *testing.T) {
 	script, err := Compile(`
 		local function twice(n) return (function() return 2 * n end)() end
 		for i = 1, 3 do redis.call("SET", KEYS[1], twice(i)) end
-		return tostring(ARGV[1])`, "user_script")
+		return tostring(ARGV[1])`)
 	require.NoError(t, err)
 	functions := 0
 	var check func(p *glua.FunctionProto)

@@ -30,9 +30,6 @@ var (
 	DepthFault   = regexp.MustCompile(`^(.*?: )?(stack overflow|registry overflow|lua callstack overflow)(?s:.*)$`)
 )
 
-// ChunkName is the name of scripts in messages.
-const ChunkName = "user_script"
-
 // InWords returns a message of the interpreter as Lua words it. L is where it was raised, level the
 // frame.
 func InWords(L *glua.LState, level int, text string) string {
@@ -86,21 +83,22 @@ func InWords(L *glua.LState, level int, text string) string {
 
 // Where returns the position of the innermost function of Lua, as messages begin with it.
 func Where(L *glua.LState) string {
-	if n := LineAt(L); n > 0 {
-		return fmt.Sprintf("%s:%d: ", ChunkName, n)
+	if line, fn := LineAt(L); line > 0 {
+		return fmt.Sprintf("%s:%d: ", fn.SourceName, line)
 	}
 	return ""
 }
 
-// LineAt returns the line of the innermost function of Lua; 0: there is none.
-func LineAt(L *glua.LState) int {
+// LineAt returns the innermost function of Lua, and its line; 0: there is none.
+func LineAt(L *glua.LState) (line int, fn *glua.FunctionProto) {
 	for level := 0; ; level++ {
 		dbg, ok := L.GetStack(level)
 		if !ok {
-			return 0
+			return 0, nil
 		}
-		if _, err := L.GetInfo("Sl", dbg, glua.LNil); err == nil && dbg.CurrentLine > 0 {
-			return dbg.CurrentLine
+		v, err := L.GetInfo("fSl", dbg, glua.LNil)
+		if f, ok := v.(*glua.LFunction); ok && err == nil && dbg.CurrentLine > 0 {
+			return dbg.CurrentLine, f.Proto
 		}
 	}
 }
