@@ -159,7 +159,7 @@ func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 	case effect.Policy:
 		e.applyPolicy(f)
 	case effect.PolicyDelete:
-		delete(e.policies, string(f.Key.Name)) // the lock naming is held
+		e.policies.Delete(string(f.Key.Name)) // the lock naming is held
 	case effect.Script, effect.ScriptDelete:
 		e.Scripts.Apply(f)
 	default:

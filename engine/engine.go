@@ -57,7 +57,7 @@ type Engine struct {
 	Scripts   *script.Table
 	Holds     lock.Holds // see Tx.Hold
 	// reading requires the lock of any shard, or naming; writing requires all of them and naming
-	policies policy.Table
+	policies *policy.Table
 	shared   *policy.Shared // nil: there are only its own
 	required atomic.Uint64  // see RequirePolicies
 	naming   sync.RWMutex   // its holder never waits for a shard
@@ -100,7 +100,7 @@ func New(o Options) *Engine {
 		e.memory.sharing.Add(1)
 	}
 	e.memory.add(e)
-	e.policies = make(policy.Table)
+	e.policies = policy.NewTable()
 	e.Scripts = script.NewTable(nil)
 	if j := o.Journal; j != nil {
 		e.Scripts = script.NewTable(func(now int64, b []byte) uint64 { return uint64(j.Append(now, b)) })

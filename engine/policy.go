@@ -3,8 +3,6 @@ package engine
 import (
 	"bytes"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"rlserver/engine/effect"
@@ -16,7 +14,7 @@ import (
 // Setting a policy is an effect like any other, unless several engines share them.
 
 // policiesInUse returns the shared policies, or the engine's own.
-func (e *Engine) policiesInUse() policy.Table {
+func (e *Engine) policiesInUse() *policy.Table {
 	if shared := e.shared.Table(); shared != nil {
 		return shared
 	}
@@ -31,13 +29,27 @@ func (e *Engine) RequirePolicies(version uint64) { e.required.Store(version) }
 func (e *Engine) Policy(name string) *policy.Policy {
 	e.naming.RLock()
 	defer e.naming.RUnlock()
-	return e.policiesInUse()[name]
+	return e.policiesInUse().Get(object.BytesOf(name))
+}
+
+// CountsNetworks reports whether any policy counts addresses as networks. It takes no lock.
+func (e *Engine) CountsNetworks() bool { return e.policiesInUse().CountsNetworks() }
+
+// NetworksOf returns as what the policy of a name counts addresses. It takes no shard's lock: a
+// call that has hashed its keys by it has to ask Tx.KeysHold.
+func (e *Engine) NetworksOf(name []byte) (n rule.Networks) {
+	e.naming.RLock()
+	defer e.naming.RUnlock()
+	if p := e.policiesInUse().Get(name); p != nil {
+		n = p.Networks()
+	}
+	return n
 }
 
 // Policies returns all policies, sorted by name. It takes no shard's lock: see Tx.SeeAll.
 func (e *Engine) Policies() []*policy.Policy {
 	e.naming.RLock()
-	list := slices.Collect(maps.Values(e.policiesInUse()))
+	list := e.policiesInUse().All()
 	e.naming.RUnlock()
 	return policy.Sort(list)
 }
@@ -48,7 +60,7 @@ func (e *Engine) applyPolicy(f *effect.Effect) {
 	if err != nil {
 		panic(fmt.Sprintf("engine: %s: %v", f.Kind, err))
 	}
-	e.policies.Put(p, e.policies[p.Name()])
+	e.policies.Put(p, e.policies.Get(f.Key.Name))
 }
 
 // policyOf returns the policy that an effect.Policy sets.

@@ -8,13 +8,14 @@ import (
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/policy"
+	"rlserver/engine/rule"
 	"rlserver/internal/stats"
 )
 
 // check is the scratch space of Check.
 type check struct {
 	running  bool
-	all      policy.Table     // those of the hold; nil: not known yet
+	all      *policy.Table    // those of the hold; nil: not known yet
 	policies []*policy.Policy // in the order of the names
 	limits   []Limit          // of the enforced policies, and then of those in SHADOW
 	rules    []int            // the index of each limit's policy
@@ -85,14 +86,11 @@ func (tx *Tx) CheckCountsOnce() bool {
 func (tx *Tx) findPolicies(names [][]byte, keys []Key, id []byte) error {
 	c := &tx.check
 	c.reset()
-	if c.all == nil {
-		if tx.e.shared.Version() < tx.e.required.Load() {
-			return ErrOldPolicies
-		}
-		c.all = tx.e.policiesInUse() // a shard's lock is held
+	if err := tx.usePolicies(); err != nil {
+		return err
 	}
 	for _, name := range names {
-		p := c.all[string(name)]
+		p := c.all.Get(name)
 		switch {
 		case p == nil:
 			return Error(fmt.Sprintf("ERR no such policy '%.128s'", name))
@@ -108,6 +106,44 @@ func (tx *Tx) findPolicies(names [][]byte, keys []Key, id []byte) error {
 	c.add(true, keys, id)
 	return nil
 }
+
+// usePolicies sets the policies of the hold. A shard's lock is held.
+func (tx *Tx) usePolicies() error {
+	if tx.check.all != nil {
+		return nil
+	}
+	if tx.e.shared.Version() < tx.e.required.Load() {
+		return ErrOldPolicies
+	}
+	tx.check.all = tx.e.policiesInUse()
+	return nil
+}
+
+// KeysHold returns an error if keys are not those that policies have for an id, policy:{id}, as an
+// address is another network since they were hashed. Unknown policies have any keys.
+func (tx *Tx) KeysHold(names [][]byte, keys []Key, id []byte) error {
+	if err := tx.usePolicies(); err != nil {
+		return err
+	}
+	for i, name := range names {
+		p := tx.check.all.Get(name)
+		if p == nil {
+			continue
+		}
+		counted := id
+		if n := p.Networks(); n != (rule.Networks{}) {
+			if address, ok := rule.Address(id); ok {
+				counted = n.Append(nil, id, address)
+			}
+		}
+		if has := keys[i].Name[len(name)+len(":{"):]; string(has[:len(has)-len("}")]) != string(counted) {
+			return errOtherNetwork
+		}
+	}
+	return nil
+}
+
+const errOtherNetwork = Error("TRYAGAIN the IP4 or IP6 of a policy has just been changed: send the call again")
 
 func (c *check) add(shadow bool, keys []Key, id []byte) {
 	for i, p := range c.policies {

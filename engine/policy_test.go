@@ -90,7 +90,7 @@ func TestParsePolicyRefusesInvalidDefinitions(t *testing.T) {
 			"COUNTER",
 		"LEAKING 5 1s": "ERR unknown algorithm 'LEAKING': a policy is SLIDE, TOKEN, FIXED, LEASE, " +
 			"LEAKY or COUNTER",
-		"SLIDE":      "ERR something is missing: a policy is SLIDE limit window [SHADOW]",
+		"SLIDE":      "ERR something is missing: a policy is SLIDE limit window " + rule.PolicyOptions,
 		"SLIDE 0 1s": "ERR limit must be from 1 to 9007199254740991",
 		"SLIDE 05 1s": "ERR value is not an integer or out of range: limit must be from 1 to " +
 			"9007199254740991",
@@ -105,18 +105,23 @@ func TestParsePolicyRefusesInvalidDefinitions(t *testing.T) {
 		"FIXED 5 fortnight": "ERR invalid duration 'fortnight'" + duration + "; or minute, hour, day, week, " +
 			"month or year for a window of the calendar",
 		"SLIDE 5 day":    "ERR invalid duration 'day'" + duration,
-		"LEASE 5":        "ERR something is missing: a policy is LEASE limit ttl [SHADOW]",
-		"FIXED 5":        "ERR something is missing: a policy is FIXED limit window [TZ zone] [SHADOW]",
-		"FIXED 5 day TZ": "ERR something is missing: a policy is FIXED limit window [TZ zone] [SHADOW]",
+		"LEASE 5":        "ERR something is missing: a policy is LEASE limit ttl " + rule.PolicyOptions,
+		"FIXED 5":        "ERR something is missing: a policy is FIXED limit window [TZ zone] " + rule.PolicyOptions,
+		"FIXED 5 day TZ": "ERR something is missing: a policy is FIXED limit window [TZ zone] " + rule.PolicyOptions,
 		"FIXED 5 day TZ Mars/Port": "ERR unknown time zone 'Mars/Port': TZ takes an IANA name such as UTC or " +
 			"Europe/Berlin",
 		"FIXED 5 1d TZ UTC": "ERR TZ goes with a window of the calendar: minute, hour, day, week, month or " +
 			"year",
-		"FIXED 5 day TZ UTC TZ UTC": "ERR 'TZ' has no place there: a policy is FIXED limit window [TZ zone] [SHADOW]",
-		"SLIDE 5 1s SHADOW SHADOW":  "ERR 'SHADOW' has no place there: a policy is SLIDE limit window [SHADOW]",
-		"SLIDE 5 1s COST 3":         "ERR 'COST' has no place there: a policy is SLIDE limit window [SHADOW]",
-		"SLIDE 5 1s 10 1m":          "ERR '10' has no place there: a policy is SLIDE limit window [SHADOW]",
-		"SLIDE 5 1s TZ UTC":         "ERR 'TZ' has no place there: a policy is SLIDE limit window [SHADOW]",
+		"FIXED 5 day TZ UTC TZ UTC": "ERR 'TZ' has no place there: a policy is " +
+			"FIXED limit window [TZ zone] " + rule.PolicyOptions,
+		"SLIDE 5 1s SHADOW SHADOW": "ERR 'SHADOW' has no place there: a policy is " +
+			"SLIDE limit window " + rule.PolicyOptions,
+		"SLIDE 5 1s COST 3": "ERR 'COST' has no place there: a policy is " +
+			"SLIDE limit window " + rule.PolicyOptions,
+		"SLIDE 5 1s 10 1m": "ERR '10' has no place there: a policy is " +
+			"SLIDE limit window " + rule.PolicyOptions,
+		"SLIDE 5 1s TZ UTC": "ERR 'TZ' has no place there: a policy is " +
+			"SLIDE limit window " + rule.PolicyOptions,
 	} {
 		_, err := parsePolicy("p", definition)
 		assert.EqualError(t, err, want, definition)
@@ -869,4 +874,35 @@ func TestReadPoliciesDuringChanges(t *testing.T) {
 	}
 	close(done)
 	readers.Wait()
+}
+
+// A call whose keys were hashed before a policy changes counts nothing under the former key.
+func TestKeysOfFormerNetworksAreRefused(t *testing.T) {
+	e := New(Options{})
+	names := [][]byte{[]byte("p"), []byte("q")}
+	set := func(definition string) {
+		_, err := e.SetPolicies(1, []*policy.Policy{mustParse("p", definition), mustParse("q", "SLIDE 5 1m")})
+		require.NoError(t, err)
+	}
+	holds := func(id, first, second string) error {
+		keys := []Key{e.Key([]byte("p:{" + first + "}")), e.Key([]byte("q:{" + second + "}"))}
+		tx := e.NewTx()
+		tx.Begin(1, 0, keys, true)
+		defer tx.End()
+		return tx.KeysHold(names, keys, []byte(id))
+	}
+	set("SLIDE 5 1m")
+	assert.False(t, e.CountsNetworks())
+	assert.NoError(t, holds("10.1.2.3", "10.1.2.3", "10.1.2.3"))
+	assert.Equal(t, errOtherNetwork, holds("10.1.2.3", "10.1.2.0/24", "10.1.2.3"))
+	set("SLIDE 5 1m IP4 24")
+	assert.True(t, e.CountsNetworks())
+	assert.NoError(t, holds("ann", "ann", "ann"))
+	assert.NoError(t, holds("10.1.2.3", "10.1.2.0/24", "10.1.2.3"))
+	assert.Equal(t, errOtherNetwork, holds("10.1.2.3", "10.1.2.3", "10.1.2.3"))
+	assert.Equal(t, errOtherNetwork, holds("10.1.2.3", "10.1.0.0/16", "10.1.2.3"))
+	assert.Equal(t, errOtherNetwork, holds("10.1.2.3", "10.1.2.0/24", "10.1.2.0/24"))
+	_, err := e.DeletePolicy(2, "p")
+	require.NoError(t, err)
+	assert.False(t, e.CountsNetworks())
 }

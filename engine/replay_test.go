@@ -737,6 +737,7 @@ func TestWalkCallsEveryMethod(t *testing.T) {
 		"Applied",
 		"Pending",
 		"CheckCountsOnce",
+		"KeysHold",
 		"Prepare",
 		"Address",
 		"Reload",

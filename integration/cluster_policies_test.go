@@ -100,3 +100,59 @@ func TestUsersReachOtherNodesAtOnce(t *testing.T) {
 	}
 	assert.Greater(t, have, 15)
 }
+
+// The addresses of a network count in one place, whichever node and port a client asks: clients of
+// the cluster go by the slot of the address, so that the node there passes the call on.
+func TestAddressesOfANetworkCountTogetherInACluster(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3, "--failover-hold", "60000")
+	ctx := t.Context()
+	proxy := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + c.proxy[0], MaxRetries: -1})
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.client(1).Options().Addr}})
+	t.Cleanup(func() { proxy.Close(); cluster.Close() })
+	for name, definition := range map[string][]any{
+		"login":   {"SLIDE", 1000, "1h", "IP4", 16, "IP6", 64},
+		"signup":  {"TOKEN", 1000, 1, "1d", "IP4", 16, "IP6", 64},
+		"address": {"SLIDE", 1000, "1h"},
+	} {
+		_, err := answer(t, proxy, append([]any{"RL.POLICY", "SET", name}, definition...)...)
+		require.NoError(t, err)
+	}
+
+	// each client of a node asks for addresses of many slots, and gets no MOVED
+	calls := 0
+	for i := range 60 {
+		for _, client := range []redis.Cmdable{proxy, cluster, c.client(i % 3)} {
+			single, isSingle := client.(*redis.Client)
+			words := []any{"RL.CHECK", fmt.Sprintf("10.1.%d.%d:%d", i, 255-i, 1000+i), "login", "signup", "ID", calls}
+			var err error
+			if isSingle {
+				_, err = answer(t, single, words...)
+			} else {
+				err = cluster.Do(ctx, words...).Err()
+			}
+			if err != nil && strings.HasPrefix(err.Error(), "MOVED") {
+				// the slot of the network is that of the address by chance
+				continue
+			}
+			require.NoError(t, err)
+			calls++
+		}
+	}
+	require.Greater(t, calls, 150)
+	n, err := cluster.ZCard(ctx, "login:{10.1.0.0/16}").Result()
+	require.NoError(t, err)
+	assert.EqualValues(t, calls, n)
+
+	_, err = answer(t, proxy, "RL.CHECK", "10.1.2.3", "login", "address")
+	assert.ErrorContains(t, err, "CROSSSLOT the policies count this address as networks in different slots")
+	_, err = answer(t, proxy, "RL.CHECK", "ann", "login", "address")
+	assert.NoError(t, err)
+	pipe := cluster.TxPipeline()
+	first := pipe.Do(ctx, "RL.CHECK", "10.1.2.3", "login")
+	second := pipe.Do(ctx, "RL.CHECK", "10.1.2.3", "login")
+	_, err = pipe.Exec(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, int64(1000-calls-1), first.Val().([]any)[2])
+	assert.Equal(t, int64(1000-calls-2), second.Val().([]any)[2])
+}

@@ -91,7 +91,7 @@ func (s *Server) WithoutLogin() func(words ...string) bool {
 	if s.LoginNeeded() {
 		return nil
 	}
-	return permission(s.Users.Default())
+	return s.permission(s.Users.Default())
 }
 
 // Login checks a user and a password for another protocol than that of Redis, from a client at an
@@ -100,7 +100,7 @@ func (s *Server) WithoutLogin() func(words ...string) bool {
 // them.
 func (s *Server) Login(user, password, address string) (may func(words ...string) bool, proven bool) {
 	if a, proven := s.Users.Verify(user, []byte(password)); a != nil {
-		return permission(a), proven
+		return s.permission(a), proven
 	}
 	s.AccessLog.Add(acl.Entry{
 		Reason: acl.DeniedAuth, Object: "HTTP", User: user, Context: "toplevel", At: s.Clock(),
@@ -113,14 +113,14 @@ func (s *Server) Login(user, password, address string) (may func(words ...string
 }
 
 // permission returns a function that reports whether a user may make a call.
-func permission(a *acl.Account) func(words ...string) bool {
+func (s *Server) permission(a *acl.Account) func(words ...string) bool {
 	return func(words ...string) bool {
 		call := make([][]byte, len(words))
 		for i, word := range words {
 			call[i] = []byte(word)
 		}
 		p := command.Prepare(call)
-		return new(command.AccessCheck).Check(a.User(), &p) == nil
+		return command.NewAccessCheck(s.Engine).Check(a.User(), &p) == nil
 	}
 }
 
@@ -171,9 +171,8 @@ func (s *session) refuseWaitingIfDenied() {
 	if w == nil {
 		return
 	}
-	var check command.AccessCheck
 	account := s.profile.account.Load()
-	denial := check.Check(account.User(), w.Prepared())
+	denial := command.NewAccessCheck(s.Env.Engine).Check(account.User(), w.Prepared())
 	if denial != nil && w.Refuse(denial.Error()) {
 		s.LogDenied(denial.Verdict, denial.Object, account.Name(), executor.Toplevel)
 	}

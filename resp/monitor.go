@@ -51,7 +51,7 @@ func monitor(c *command.Call) error {
 
 // mayMonitor reports whether the user may run MONITOR. Any goroutine may call it.
 func (s *session) mayMonitor() bool {
-	return permission(s.profile.account.Load())("monitor")
+	return s.server.permission(s.profile.account.Load())("monitor")
 }
 
 // setMonitoring starts or stops showing the calls of all clients to this one.

@@ -221,7 +221,7 @@ func (s *session) enterTransaction() (err error) {
 	case t.slot >= 0 && (here || elsewhere) && slot.Group(t.slot, s.server.cluster.Groups()) != group:
 		err = clustering.ErrCrossSlot
 	case t.slot >= 0:
-		err = s.enterSlot(t.slot, s.role == proxied)
+		err = s.enterSlot(t.slot, s.role == proxied || t.passes)
 		t.aborted = here && s.watch != s.at || elsewhere && err == nil
 	case elsewhere:
 		c.target = forward.Call{Group: group}

@@ -115,7 +115,20 @@ func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
 	if !ok {
 		return clustering.CrossSlot(p.Command)
 	}
-	return s.enterSlot(at, s.role == proxied && p.Command.Flags&command.WhileSubscribed == 0)
+	return s.enterSlot(at, s.passes(p, at))
+}
+
+// passes reports whether a call on keys of a slot runs on another node if that leads it, instead of
+// sending the client there: clients of the proxy port follow no MOVED, and others compute the slot
+// of an address from what they send, not from the network as which policies count it.
+func (s *session) passes(p *command.Prepared, at int) bool {
+	switch s.role {
+	case proxied:
+		return p.Command.Flags&command.WhileSubscribed == 0
+	case ordinary:
+		return p.Command.HashKeys != nil && slot.Of(p.Words[p.Command.Keys[0].Begin]) != at
+	}
+	return false
 }
 
 // needsKeys reports whether a call without keys is about those of all groups.
@@ -161,7 +174,8 @@ func (s *session) sameSlot(p *command.Prepared) error {
 		return clustering.CrossSlot(p.Command)
 	}
 	s.transaction.slot = at
-	if err := s.enterSlot(at, s.role == proxied); err != errElsewhere {
+	s.transaction.passes = s.transaction.passes || s.passes(p, at)
+	if err := s.enterSlot(at, s.role == proxied || s.transaction.passes); err != errElsewhere {
 		return err
 	}
 	return nil // EXEC forwards the transaction

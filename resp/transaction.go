@@ -57,6 +57,7 @@ type transaction struct {
 	lacks  command.Flags // flags that any of the calls lacks
 
 	slot    int   // of the keys, in a cluster; -1: unknown yet
+	passes  bool  // clients cannot know the slot, see session.passes
 	aborted bool  // watched keys have moved to another node, see enterTransaction
 	refusal error // why it cannot run, likewise
 }

@@ -36,6 +36,9 @@ func (p *Policy) Rule() *rule.Rule { return &p.of.Rule }
 // denied.
 func (p *Policy) Shadow() bool { return p.of.Shadow }
 
+// Networks says as what the policy counts ids that are IP addresses.
+func (p *Policy) Networks() rule.Networks { return p.of.Networks }
+
 // Decisions returns the counts of the policy's decisions since it was set or the server started, or
 // since they were reset. A call that other policies denied is not counted, nor a peek, nor the
 // retry of an admitted call.
@@ -48,18 +51,46 @@ func (p *Policy) Count(stripe int, o stats.Decision) { p.decisions.Count(stripe,
 func (p *Policy) ResetDecisions() { p.decisions.Reset() }
 
 // Table has policies by name.
-type Table map[string]*Policy
+type Table struct {
+	byName   map[string]*Policy
+	networks atomic.Int64 // how many have Networks
+}
 
-// Put adds a policy that replaces before; nil: it is new.
-func (t Table) Put(p, before *Policy) {
+// NewTable returns an empty table.
+func NewTable() *Table { return &Table{byName: make(map[string]*Policy)} }
+
+// Get returns the policy of a name, or nil.
+func (t *Table) Get(name []byte) *Policy { return t.byName[string(name)] }
+
+// Put adds a policy, which replaces the one of the same name. It continues the counters of before;
+// nil: they begin at 0.
+func (t *Table) Put(p, before *Policy) {
 	if p.decisions = new(stats.Decisions); before != nil {
 		p.decisions = before.decisions
 	}
-	t[p.Name()] = p
+	t.Delete(p.Name())
+	t.byName[p.Name()] = p
+	if p.Networks() != (rule.Networks{}) {
+		t.networks.Add(1)
+	}
 }
 
+// Delete removes the policy of a name, if there is one.
+func (t *Table) Delete(name string) {
+	if p := t.byName[name]; p != nil && p.Networks() != (rule.Networks{}) {
+		t.networks.Add(-1)
+	}
+	delete(t.byName, name)
+}
+
+// CountsNetworks reports whether any policy has Networks. It needs no lock.
+func (t *Table) CountsNetworks() bool { return t.networks.Load() > 0 }
+
+// All returns all policies, in any order.
+func (t *Table) All() []*Policy { return slices.Collect(maps.Values(t.byName)) }
+
 // Sorted returns all policies, sorted by name.
-func (t Table) Sorted() []*Policy { return Sort(slices.Collect(maps.Values(t))) }
+func (t *Table) Sorted() []*Policy { return Sort(t.All()) }
 
 // Sort sorts policies by name, in place.
 func Sort(list []*Policy) []*Policy {
@@ -74,15 +105,19 @@ type Shared struct{ latest atomic.Pointer[version] }
 
 type version struct {
 	number uint64
-	table  Table
+	table  *Table
 }
 
 // Set replaces all policies, for calls that begin from now on. The number of the version is 1 or
 // more. Counters continue.
 func (s *Shared) Set(number uint64, list []*Policy) {
-	before, table := s.Table(), make(Table, len(list))
+	before, table := s.Table(), NewTable()
 	for _, p := range list {
-		table.Put(p, before[p.Name()])
+		var former *Policy
+		if before != nil {
+			former = before.byName[p.Name()]
+		}
+		table.Put(p, former)
 	}
 	s.latest.Store(&version{number, table})
 }
@@ -97,7 +132,7 @@ func (s *Shared) Version() uint64 {
 
 // Table returns the policies, which are not to be changed. They may be of a later version than one
 // that was read before. nil before the first Set, and for a nil Shared: engines then use their own.
-func (s *Shared) Table() Table {
+func (s *Shared) Table() *Table {
 	if s == nil || s.latest.Load() == nil {
 		return nil
 	}

@@ -14,11 +14,12 @@ type Definition struct {
 	Text   string
 	Rule   Rule
 	Shadow bool
+	Networks
 }
 
 // ParsePolicy makes a policy of a name and the words of its definition: an algorithm, its fields,
-// and its options and SHADOW in any order. Words are in any case. The arguments are not kept.
-// The error is an Error, or a *DefinitionError that wraps one.
+// and in any order its options and those of all policies: IP4, IP6 and SHADOW. Words are in any
+// case. The arguments are not kept. The error is an Error, or a *DefinitionError that wraps one.
 func ParsePolicy(name []byte, words [][]byte) (Definition, error) {
 	if err := checkPolicyName(name); err != nil {
 		return Definition{}, err
@@ -33,7 +34,9 @@ func ParseStored(name []byte, words [][]byte) (Definition, error) {
 	if d.err != nil {
 		return Definition{}, d.err
 	}
-	return Definition{Name: string(name), Text: strings.Join(d.text, " "), Rule: d.rule, Shadow: d.shadow}, nil
+	return Definition{
+		Name: string(name), Text: strings.Join(d.text, " "), Rule: d.rule, Shadow: d.shadow, Networks: d.networks,
+	}, nil
 }
 
 // DefinitionError is an error in a word of a definition.
@@ -74,12 +77,13 @@ func checkPolicyName(name []byte) error {
 
 // definition is a definition that is being parsed. It keeps the first error.
 type definition struct {
-	words  [][]byte
-	taken  int // how many words have been read
-	rule   Rule
-	shadow bool
-	text   []string
-	err    error
+	words    [][]byte
+	taken    int // how many words have been read
+	rule     Rule
+	shadow   bool
+	networks Networks
+	text     []string
+	err      error
 }
 
 func (d *definition) read() {
@@ -117,6 +121,10 @@ func (d *definition) options(a *Algorithm) {
 		case i >= 0: // its value is missing
 		case bytes.EqualFold(word, []byte("SHADOW")) && !d.shadow:
 			d.shadow = true
+		case bytes.EqualFold(word, []byte("IP4")) && d.networks.IP4 == 0:
+			d.networks.IP4 = d.prefixLength("IP4", longestIP4, a)
+		case bytes.EqualFold(word, []byte("IP6")) && d.networks.IP6 == 0:
+			d.networks.IP6 = d.prefixLength("IP6", longestIP6, a)
 		default: // unknown, or given twice
 			d.fail(
 				d.taken-1,
@@ -129,13 +137,29 @@ func (d *definition) options(a *Algorithm) {
 			d.text = append(d.text, a.Options[i].Word, a.Options[i].text(value))
 		}
 	}
+	d.text = append(d.text, d.networks.words()...)
 	if d.shadow {
 		d.text = append(d.text, "SHADOW")
 	}
 }
 
+// PolicyOptions is the syntax of the options that the policies of all algorithms have.
+const PolicyOptions = "[IP4 bits] [IP6 bits] [SHADOW]"
+
 // definition returns the syntax of a policy's definition.
-func (a *Algorithm) definition() string { return a.Name + " " + a.Syntax() + " [SHADOW]" }
+func (a *Algorithm) definition() string { return a.Name + " " + a.Syntax() + " " + PolicyOptions }
+
+// prefixLength takes the value of IP4 or IP6.
+func (d *definition) prefixLength(option string, longest int64, a *Algorithm) PrefixLength {
+	if !d.has(1, a) {
+		return 0
+	}
+	bits, err := Count(option, d.next(), 0, longest)
+	if err != nil {
+		d.fail(d.taken-1, err)
+	}
+	return PrefixLength(bits + 1)
+}
 
 // has reports whether n words are left and there is no error; it sets the error if words are
 // missing.

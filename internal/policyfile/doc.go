@@ -6,10 +6,12 @@
 //	  api:   {token: {capacity: 100, refill: 10, period: 1s}}
 //	  quota: {fixed: {limit: 10000, window: month, tz: Europe/Berlin}}
 //	  jobs:  {lease: {limit: 3, ttl: 30s}}
+//	  guest: {slide: {limit: 5, window: 1m}, ip4: 24, ip6: 64}
 //
 // A name is 1 to 64 letters, digits and ._-/:@. A policy has one algorithm with its fields, and may
-// have shadow. Package rule declares the algorithms and their fields. All fields are required
-// except for options and shadow; unknown fields are errors. Errors contain the line.
+// have ip4, ip6 and shadow. Package rule declares the algorithms and their fields. All fields of an
+// algorithm are required except for its options; unknown fields are errors. Errors contain the
+// line.
 //
 // A file sets all of its policies or, after an error, none. Policies with other names stay.
 //

@@ -149,12 +149,12 @@ func syntaxError(text []byte, err error) error {
 	return &lineError{max(line, 1), fmt.Sprintf("%.256s", parts[2])}
 }
 
-// policyFields returns the possible fields of a policy: one for each algorithm, and shadow.
+// policyFields returns the possible fields of a policy: one for each algorithm, and its options.
 func policyFields() (names []string) {
 	for _, a := range rule.Algorithms() {
 		names = append(names, strings.ToLower(a.Name))
 	}
-	return append(names, "shadow")
+	return append(names, "ip4", "ip6", "shadow")
 }
 
 // parsePolicy converts a field to a policy: it parses the fields as arguments of RL.POLICY SET.
@@ -163,14 +163,23 @@ func parsePolicy(f field) (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	var words []word
-	shadow := false
+	var words, options []word
 	for _, part := range parts {
 		switch {
 		case part.name == "shadow":
-			if shadow, err = boolean(part); err != nil {
+			shadow, err := boolean(part)
+			if err != nil {
 				return nil, err
 			}
+			if shadow {
+				options = append(options, word{"SHADOW", part.at})
+			}
+		case part.name == "ip4", part.name == "ip6":
+			value, err := scalar(part)
+			if err != nil {
+				return nil, err
+			}
+			options = append(options, word{part.name, part.at}, word{value, part.at})
 		case words != nil:
 			return nil, errorAt(part.at, "policy %.128s has two algorithms", f.name)
 		default:
@@ -182,12 +191,10 @@ func parsePolicy(f field) (*policy.Policy, error) {
 	if words == nil {
 		return nil, errorAt(f.at, "policy %.128s has no algorithm: %s", f.name, strings.ToLower(rule.Names()))
 	}
+	words = append(words, options...)
 	var definition [][]byte
 	for _, w := range words {
 		definition = append(definition, []byte(w.text))
-	}
-	if shadow {
-		definition = append(definition, []byte("SHADOW"))
 	}
 	p, err := rule.ParsePolicy([]byte(f.name), definition)
 	if err != nil {

@@ -30,12 +30,16 @@ var AccessCatalog = sync.OnceValue(func() *acl.Catalog {
 	})
 })
 
-// AccessCheck checks calls against the permissions of their users. It reuses its buffers; the zero
-// value is ready to use, by one goroutine.
+// AccessCheck checks calls against the permissions of their users. It reuses its buffers, and is
+// for use by one goroutine.
 type AccessCheck struct {
 	call   acl.Call
 	hasher Hasher
 }
+
+// NewAccessCheck returns an AccessCheck for calls on an engine, whose policies say which keys some
+// calls have.
+func NewAccessCheck(e *engine.Engine) *AccessCheck { return &AccessCheck{hasher: Hasher{Engine: e}} }
 
 // Denial is why a user may not run a call.
 type Denial struct {
@@ -88,7 +92,7 @@ func (a *AccessCheck) AllowsReadingAnyKey(u *acl.User, p *Prepared) bool {
 
 // MayReadAnyKey reports whether the user may read keys that the words of the call do not name.
 func (c *Call) MayReadAnyKey() bool {
-	var check AccessCheck
+	check := NewAccessCheck(c.Env.Engine)
 	p := Prepared{Command: c.Command, Words: c.Words, Name: 1}
 	if c.Command.parent != nil {
 		p.Name = 2

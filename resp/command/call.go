@@ -294,7 +294,7 @@ func (e *Env) HasDatabase(n int64) bool {
 
 // Hasher hashes the keys of calls.
 type Hasher struct {
-	Engine *engine.Engine // nil: keys are only named, and not hashed
+	Engine *engine.Engine
 	Keys   []engine.Key
 	Names  []byte // of keys that are not words of a call
 }
@@ -336,13 +336,7 @@ func (h *Hasher) Add(p *Prepared) {
 }
 
 // AddName adds a key by its name, which is not copied.
-func (h *Hasher) AddName(name []byte) {
-	if h.Engine == nil {
-		h.Keys = append(h.Keys, engine.Key{Name: name})
-		return
-	}
-	h.Keys = append(h.Keys, h.Engine.Key(name))
-}
+func (h *Hasher) AddName(name []byte) { h.Keys = append(h.Keys, h.Engine.Key(name)) }
 
 func (h *Hasher) addSpec(spec *KeySpec, words [][]byte) {
 	if at := spec.single(); at > 0 {

@@ -50,7 +50,7 @@ func (r *Runner) Check(p *command.Prepared) *command.Denial {
 		return nil
 	}
 	if r.access == nil {
-		r.access = new(command.AccessCheck)
+		r.access = command.NewAccessCheck(r.executor.env.Engine)
 	}
 	return r.access.Check(u, p)
 }

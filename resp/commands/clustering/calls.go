@@ -15,6 +15,9 @@ const ErrWholeKeyspace = engine.Error("ERR this command is not available in a cl
 const errOtherSlots = engine.Error("CROSSSLOT the keys of one call have to be in one slot of the cluster: keys with " +
 	"the same {tag} are, such as {user1}:minute and {user1}:day")
 
+const errOtherNetworks = engine.Error("CROSSSLOT the policies count this address as networks in different " +
+	"slots of the cluster: give them the same IP4 and IP6, or check them in one call each")
+
 // SlotOf returns the slot of keys. ok is false if they are in several.
 func SlotOf(keys []engine.Key) (at int, ok bool) {
 	at = slot.Of(keys[0].Name)
@@ -29,7 +32,10 @@ func SlotOf(keys []engine.Key) (at int, ok bool) {
 // CrossSlot returns the error for a call with keys in several slots: Redis' for commands that Redis
 // has. For others it teaches.
 func CrossSlot(c *command.Command) error {
-	if c.Group == "ratelimit" {
+	switch {
+	case c.HashKeys != nil:
+		return errOtherNetworks
+	case c.Group == "ratelimit":
 		return errOtherSlots
 	}
 	return ErrCrossSlot

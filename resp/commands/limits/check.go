@@ -2,9 +2,11 @@ package limits
 
 import (
 	"bytes"
+	"net/netip"
 
 	"rlserver/engine"
 	"rlserver/engine/limit"
+	"rlserver/engine/rule"
 	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 )
@@ -33,7 +35,8 @@ const (
 
 // checkPolicies handles RL.CHECK id policy [policy ...] [COST cost] [ID request] [WAIT timeout].
 func checkPolicies(c *command.Call) error {
-	if !validCheckID(c.Args.Next()) {
+	id := c.Args.Next()
+	if !validCheckID(id) {
 		return errCheckID
 	}
 	names := policyNames(c.Args.List)
@@ -47,6 +50,9 @@ func checkPolicies(c *command.Call) error {
 	}
 
 	keys := c.Args.Keys
+	if err := c.Tx.KeysHold(names, keys, id); err != nil {
+		return err
+	}
 	d, err := c.Admit(o.Cost, func(cost int64) (limit.Decision, error) { return c.Tx.Check(names, keys, cost, o.id) })
 	if err != nil {
 		return err
@@ -78,16 +84,35 @@ func policyNames(words [][]byte) [][]byte {
 // counts once depends on these.
 func checkOptions(words [][]byte) int { return 2 + len(policyNames(words[2:])) }
 
-// checkKeys hashes the keys of RL.CHECK, policy:{id} for each policy: in a cluster they are in the
-// slot of the id. A call that is going to be refused has no keys.
+// checkKeys hashes the keys of RL.CHECK. A call that is going to be refused has no keys.
 func checkKeys(h *command.Hasher, words [][]byte) {
 	id, names := words[1], policyNames(words[2:])
 	if !validCheckID(id) || len(names) > MaxPolicies {
 		return
 	}
+	addPolicyKeys(h, id, names)
+}
+
+// addPolicyKeys hashes the keys of an id under policies, policy:{id} each: in a cluster they are in
+// the slot of the id. An id that is an address has the key of its network where a policy says so,
+// and the slot of the network: so that it counts in one place whatever address is used. Policies
+// that make other networks of an address have keys in other slots, and cannot be in one call then.
+//
+// The policies may change until the keys are locked: a handler has to ask Tx.KeysHold.
+func addPolicyKeys(h *command.Hasher, id []byte, names [][]byte) {
+	address, networks := netip.Addr{}, h.Engine.CountsNetworks()
+	if networks {
+		address, networks = rule.Address(id)
+	}
 	for _, name := range names {
 		start := len(h.Names)
-		h.Names = append(append(append(append(h.Names, name...), ":{"...), id...), '}')
+		h.Names = append(append(h.Names, name...), ":{"...)
+		if networks {
+			h.Names = h.Engine.NetworksOf(name).Append(h.Names, id, address)
+		} else {
+			h.Names = append(h.Names, id...)
+		}
+		h.Names = append(h.Names, '}')
 		h.AddName(h.Names[start:len(h.Names):len(h.Names)])
 	}
 }

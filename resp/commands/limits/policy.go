@@ -29,7 +29,7 @@ func init() {
 				{Name: "set", Arity: -6, Flags: operator, Since: "1.0.0",
 					Complexity: "O(P) with P the policies; O(N) with N all keys if the policy had another " +
 						"algorithm before, in small steps",
-					Syntax: "name <" + rule.Forms(" | ", " | ", false) + "> [SHADOW]",
+					Syntax: "name <" + rule.Forms(" | ", " | ", false) + "> " + rule.PolicyOptions,
 					Summary: "Sets a named limit, or changes it from the next call on. A name is 1 to 64 " +
 						"letters, digits and ._-/:@", Run: policySet},
 			}},
@@ -38,7 +38,7 @@ func init() {
 
 const errNoPolicyFile = engine.Error("ERR there is no file of policies: the server was started without --policies")
 
-// policySet handles RL.POLICY SET name algorithm argument [argument ...] [SHADOW].
+// policySet handles RL.POLICY SET name algorithm argument [argument ...] [option ...].
 func policySet(c *command.Call) error {
 	p, err := rule.ParsePolicy(c.Args.List[0], c.Args.List[1:])
 	if err != nil {

@@ -184,7 +184,7 @@ func dryRun(c *command.Call) error {
 	if a == nil {
 		return engine.Error(fmt.Sprintf("ERR User '%.128s' not found", name))
 	}
-	denial, err := dryRunOf(a.User(), c.Args.List)
+	denial, err := dryRunOf(c.Env.Engine, a.User(), c.Args.List)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func dryRun(c *command.Call) error {
 
 // dryRunOf returns why a user may not run a call, or nil. Rules may name commands that only Redis
 // has, so these are checked as well.
-func dryRunOf(u *acl.User, words [][]byte) (*command.Denial, error) {
+func dryRunOf(e *engine.Engine, u *acl.User, words [][]byte) (*command.Denial, error) {
 	p := command.Prepare(words)
 	if p.Command == nil {
 		denial, ok := command.CheckAbsent(u, words)
@@ -210,8 +210,7 @@ func dryRunOf(u *acl.User, words [][]byte) (*command.Denial, error) {
 	if p.Command.Rejects(len(p.Words)) {
 		return nil, engine.Error("ERR wrong number of arguments for '" + p.Command.FullName() + "' command")
 	}
-	var check command.AccessCheck
-	return check.Check(u, &p), nil
+	return command.NewAccessCheck(e).Check(u, &p), nil
 }
 
 // showLog handles ACL LOG [count | RESET].
