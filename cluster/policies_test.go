@@ -193,7 +193,7 @@ func (f *fleet) movesToWhoHasNotHeard(name string) error {
 func checkPolicy(p *group.Partition, name string) error {
 	tx, k := p.Engine.NewTx(), p.Engine.Key([]byte(name+":{ann}"))
 	tx.Begin(p.Clock.Now(), 0, []engine.Key{k}, true)
-	_, err := tx.Check([][]byte{[]byte(name)}, []engine.Key{k}, 1, nil)
+	_, err := tx.Check(engine.CheckCall{Names: [][]byte{[]byte(name)}, Keys: []engine.Key{k}, Costs: []int64{1}})
 	pos := tx.End()
 	if err != nil {
 		return err

@@ -9,10 +9,10 @@ import (
 var slidingCounter = algorithm{
 	holds:  object.TypeCounter,
 	allows: func(l *Limit) int64 { return l.Counter.Limit },
-	decide: func(tx *Tx, p *part, cost int64) error {
+	decide: func(tx *Tx, p *part) error {
 		o := object.CounterIn(p.object)
 		var state limit.Counts
-		state, p.answer = p.limit.Counter.Take(o.Counts(), tx.now, cost)
+		state, p.answer = p.limit.Counter.Take(o.Counts(), tx.now, p.cost)
 		p.effect.PutCounts(state)
 		return nil
 	},

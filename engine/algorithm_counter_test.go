@@ -91,11 +91,11 @@ func TestCounterMatchesBruteForce(t *testing.T) {
 				l := Limit{Key: k, Rule: by}
 				switch r.IntN(3) {
 				case 0:
-					d, err = c.tx.Decide(&l, cost)
+					d, err = c.tx.decideAt(&l, cost)
 				case 1:
-					d, err = c.tx.All([]Limit{l}, cost)
+					d, err = c.tx.allAt([]Limit{l}, cost)
 				case 2:
-					d, err = c.tx.Check([][]byte{[]byte("p")}, []Key{k}, cost, nil)
+					d, err = c.tx.checkAt([][]byte{[]byte("p")}, []Key{k}, cost, nil)
 				}
 				require.NoError(t, err)
 			})
@@ -125,7 +125,7 @@ func TestCounterOnKeys(t *testing.T) {
 	l := Limit{Rule: rule.Rule{Kind: rule.Counter, Counter: limit.Counter{Limit: 5, Window: 1000}}}
 	c.with("k", func(k Key) {
 		l.Key = k
-		d, err := c.tx.Decide(&l, 2)
+		d, err := c.tx.decideAt(&l, 2)
 		require.NoError(t, err)
 		assert.Equal(t, limit.Decision{Allowed: true, Limit: 5, Remaining: 3, ResetAfter: 2000}, d)
 		assert.Equal(t, object.TypeCounter, c.tx.Type(k))
@@ -148,13 +148,13 @@ func TestCounterOnKeys(t *testing.T) {
 				},
 			),
 		)
-		d, _ = c.tx.Decide(&l, 0)
+		d, _ = c.tx.decideAt(&l, 0)
 		assert.EqualValues(t, 3, d.Remaining)
 	})
 	assert.EqualValues(t, 1, c.e.MoveBack(epoch+5, epoch-5000))
 	c.now = epoch - 5000
 	c.with("k", func(k Key) {
-		d, _ := c.tx.Decide(&l, 0)
+		d, _ := c.tx.decideAt(&l, 0)
 		assert.Equal(t, limit.Decision{Allowed: true, Limit: 5, Remaining: 3, ResetAfter: 2000}, d)
 	})
 }

@@ -12,14 +12,14 @@ import (
 var fixed = algorithm{
 	holds:  object.TypeFixed,
 	allows: func(l *Limit) int64 { return l.Fixed.Limit },
-	decide: func(tx *Tx, p *part, cost int64) error {
+	decide: func(tx *Tx, p *part) error {
 		o := object.FixedIn(p.object)
-		state, d, ok := p.limit.Fixed.Take(o.Count(), tx.now, cost)
+		state, d, ok := p.limit.Fixed.Take(o.Count(), tx.now, p.cost)
 		if !ok {
 			if p.object = tx.former(p.limit.Key, p.object); p.object != nil {
 				return otherWindow(p.limit.Key, o)
 			}
-			state, d, _ = p.limit.Fixed.Take(limit.Count{}, tx.now, cost)
+			state, d, _ = p.limit.Fixed.Take(limit.Count{}, tx.now, p.cost)
 		}
 		p.answer = d
 		p.effect.PutCount(state)

@@ -15,14 +15,14 @@ var lease = algorithm{
 	holds:  object.TypeZSet,
 	id:     namesLease,
 	allows: func(l *Limit) int64 { return l.Lease.Limit },
-	decide: func(tx *Tx, p *part, cost int64) error {
-		p.answer = tx.decideLease(p.object, p.limit.Lease, p.limit.ID, cost)
+	decide: func(tx *Tx, p *part) error {
+		p.answer = tx.decideLease(p.object, p.limit.Lease, p.limit.ID, p.cost)
 		return nil
 	},
-	record: func(tx *Tx, p *part, _, expireAt int64) object.Object {
+	record: func(tx *Tx, p *part, expireAt int64) object.Object {
 		return tx.recordLease(p.limit.Key, p.object, p.limit.Lease, p.limit.ID, expireAt)
 	},
-	admitsFrom: func(tx *Tx, p *part, t, _ int64) int64 {
+	admitsFrom: func(tx *Tx, p *part, t int64) int64 {
 		return p.limit.Lease.AdmitsFrom(&tx.log, tx.log.Rank(p.limit.ID), t)
 	},
 }

@@ -14,23 +14,28 @@ var slide = algorithm{
 	holds:  object.TypeZSet,
 	id:     namesHits,
 	allows: func(l *Limit) int64 { return l.Slide.Limit },
-	decide: func(tx *Tx, p *part, cost int64) error {
+	decide: func(tx *Tx, p *part) error {
 		rules := tx.rulesOf(p)
-		p.answer, p.repeated = tx.decideSlide(p.object, rules, cost, p.limit.ID)
+		if !p.asks {
+			tx.log = hits.In(p.object)
+			p.answer = limit.RepeatedAll(rules, &tx.log, tx.now)
+			return nil
+		}
+		p.answer, p.repeated = tx.decideSlide(p.object, rules, p.cost, p.limit.ID)
 		p.trim = tx.lapsed(rules)
 		if !p.answer.Allowed {
-			tx.endSlideWithKey(&p.answer, p.object, rules, cost)
+			tx.endSlideWithKey(&p.answer, p.object, rules, p.cost)
 		}
 		return nil
 	},
-	record: func(tx *Tx, p *part, cost, expireAt int64) object.Object {
-		return tx.recordSlide(p.limit.Key, p.object, p.limit.ID, p.trim, cost, expireAt)
+	record: func(tx *Tx, p *part, expireAt int64) object.Object {
+		return tx.recordSlide(p.limit.Key, p.object, p.limit.ID, p.trim, p.cost, expireAt)
 	},
-	admitsFrom: func(tx *Tx, p *part, t, cost int64) int64 {
+	admitsFrom: func(tx *Tx, p *part, t int64) int64 {
 		if p.repeated || tx.log.After(float64(tx.now)) == tx.log.Len() {
 			return t
 		}
-		return limit.AdmitsFrom(tx.rulesOf(p), &tx.log, t, cost, &tx.budget)
+		return limit.AdmitsFrom(tx.rulesOf(p), &tx.log, t, p.cost, &tx.budget)
 	},
 }
 

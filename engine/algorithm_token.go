@@ -9,10 +9,10 @@ import (
 var token = algorithm{
 	holds:  object.TypeToken,
 	allows: func(l *Limit) int64 { return l.Token.Capacity },
-	decide: func(tx *Tx, p *part, cost int64) error {
+	decide: func(tx *Tx, p *part) error {
 		o := object.TokenIn(p.object)
 		var state limit.Tokens
-		state, p.answer = p.limit.Token.Take(o.Tokens(), tx.now, cost)
+		state, p.answer = p.limit.Token.Take(o.Tokens(), tx.now, p.cost)
 		p.effect.PutTokens(state)
 		return nil
 	},
@@ -23,10 +23,10 @@ var token = algorithm{
 var leaky = algorithm{
 	holds:  object.TypeToken,
 	allows: token.allows,
-	decide: func(tx *Tx, p *part, cost int64) error {
+	decide: func(tx *Tx, p *part) error {
 		o := object.TokenIn(p.object)
 		var state limit.Tokens
-		state, p.answer = p.limit.Token.Pace(o.Tokens(), tx.now, cost)
+		state, p.answer = p.limit.Token.Pace(o.Tokens(), tx.now, p.cost)
 		p.effect.PutTokens(state)
 		return nil
 	},

@@ -20,15 +20,15 @@ type algorithm struct {
 
 	// decide decides for the object of one key. It sets the part's answer, and the fields that
 	// record needs.
-	decide func(tx *Tx, p *part, cost int64) error
+	decide func(tx *Tx, p *part) error
 
 	// record records an admitted call; nil: decide has set the part's effect to the state after it.
-	record func(tx *Tx, p *part, cost, expireAt int64) object.Object
+	record func(tx *Tx, p *part, expireAt int64) object.Object
 
 	// admitsFrom returns the earliest time, from t on, at which a denied call is admitted. tx.log
 	// is the log of the key, and tx.budget limits the steps. nil: a limit that would admit the call
 	// continues to admit it while nothing else happens.
-	admitsFrom func(tx *Tx, p *part, t, cost int64) int64
+	admitsFrom func(tx *Tx, p *part, t int64) int64
 
 	// succeeds reports whether a limit can continue with the state that another limit of the same
 	// algorithm has left; nil: any can.

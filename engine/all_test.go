@@ -15,8 +15,16 @@ import (
 	"rlserver/zset"
 )
 
-// all makes a call on the keys that the limits name.
+// all makes a call of one cost on the keys that the limits name.
 func (c *caller) all(limits []Limit, cost int64) (limit.Decision, error) {
+	for i := range limits {
+		limits[i].Cost = cost
+	}
+	return c.priced(limits)
+}
+
+// priced makes a call in which each limit has its cost.
+func (c *caller) priced(limits []Limit) (limit.Decision, error) {
 	keys := make([]Key, len(limits))
 	for i := range limits {
 		limits[i].Key = c.e.Key(limits[i].Key.Name)
@@ -24,7 +32,7 @@ func (c *caller) all(limits []Limit, cost int64) (limit.Decision, error) {
 	}
 	c.tx.Begin(c.now, 0, keys, true)
 	defer c.tx.End()
-	return c.tx.All(limits, cost)
+	return c.tx.All(limits)
 }
 
 func named(l Limit, name string) Limit {
@@ -104,8 +112,11 @@ func (b *brute) admits(l *Limit, cost, at int64) bool {
 	return b.leases[string(l.Key.Name)][string(l.ID)] > at || b.free(l, at) >= 1
 }
 
-func (b *brute) admitsAll(limits []Limit, cost, at int64) bool {
-	return !slices.ContainsFunc(limits, func(l Limit) bool { return !b.admits(&l, cost, at) })
+func (b *brute) admitsAll(limits []Limit, at int64) bool {
+	peek := !asks(limits)
+	return !slices.ContainsFunc(limits, func(l Limit) bool {
+		return (l.Cost > 0 || peek) && !b.admits(&l, l.Cost, at)
+	})
 }
 
 func (b *brute) unused(l *Limit, at int64) bool {
@@ -124,11 +135,11 @@ func (b *brute) unused(l *Limit, at int64) bool {
 }
 
 // record records an admitted call, once for each key.
-func (b *brute) record(limits []Limit, cost, now int64) {
+func (b *brute) record(limits []Limit, now int64) {
 	done := make(map[string]bool)
 	for _, l := range limits {
-		key := string(l.Key.Name)
-		if done[key] {
+		key, cost := string(l.Key.Name), l.Cost
+		if done[key] || cost == 0 {
 			continue
 		}
 		done[key] = true
@@ -187,14 +198,18 @@ func (b *brute) wait(l *Limit, cost, now int64) (ms int64) {
 }
 
 // reportedLimit returns the index of the limit that an answer must be about.
-func (b *brute) reportedLimit(limits []Limit, cost, now int64, allowed bool) (rule int) {
+func (b *brute) reportedLimit(limits []Limit, now int64, allowed bool) (rule int) {
+	peek := !asks(limits)
 	tightest := int64(-1)
 	for i := range limits {
 		// when admitted, b has recorded the call
 		tight := int64(1<<40) - max(b.free(&limits[i], now), 0)
 		if !allowed {
-			if tight = b.wait(&limits[i], cost, now); tight == limit.Never {
+			if tight = b.wait(&limits[i], limits[i].Cost, now); tight == limit.Never {
 				tight = 1 << 40
+			}
+			if limits[i].Cost == 0 && !peek {
+				tight = 0
 			}
 		}
 		if tight > tightest {
@@ -386,46 +401,62 @@ func TestAllMatchesBruteForce(t *testing.T) {
 			if r.IntN(6) == 0 {
 				w.disturb()
 			}
-			limits, cost := w.some(), r.Int64N(4)
-			call := fmt.Sprintf("%+v cost %d at +%d", limits, cost, w.now-epoch)
+			limits := w.some()
+			w.price(limits)
+			call := fmt.Sprintf("%+v at +%d", limits, w.now-epoch)
 			before := w.contents()
-			want := w.admitsAll(limits, cost, w.now)
-			d, err := w.all(limits, cost)
+			want := w.admitsAll(limits, w.now)
+			d, err := w.priced(limits)
 			require.NoError(t, err, call)
 			require.Equal(t, want, d.Allowed, "laws 2 and 3: %s: %+v", call, d)
-			if d.Allowed && cost > 0 {
-				w.record(limits, cost, w.now)
+			if d.Allowed && asks(limits) {
+				w.record(limits, w.now)
 				require.Zero(t, d.RetryAfter, call)
 			} else {
 				require.Equal(t, before, w.contents(), "law 1: %s", call)
 			}
-			w.requireRetry(limits, cost, d, call)
-			w.requireRest(limits, cost, d, call)
+			w.requireRetry(limits, d, call)
+			w.requireRest(limits, d, call)
 		}
 	}
 }
 
+// price sets the costs of a call: one for all limits, or one for each key.
+func (w *world) price(limits []Limit) {
+	one, each, costs := w.Int64N(4), w.IntN(2) == 0, make(map[string]int64)
+	for i := range limits {
+		key := nameOf(&limits[i])
+		if _, priced := costs[key]; !priced {
+			costs[key] = one
+			if each {
+				costs[key] = w.Int64N(5)
+			}
+		}
+		limits[i].Cost = costs[key]
+	}
+}
+
 // requireRetry checks law 4 at every millisecond before.
-func (w *world) requireRetry(limits []Limit, cost int64, d limit.Decision, call string) {
-	if slices.ContainsFunc(limits, func(l Limit) bool { return never(&l, cost) }) {
+func (w *world) requireRetry(limits []Limit, d limit.Decision, call string) {
+	if slices.ContainsFunc(limits, func(l Limit) bool { return never(&l, l.Cost) }) {
 		require.EqualValues(w.t, limit.Never, d.RetryAfter, call)
 		return
 	}
 	for ms := range d.RetryAfter {
-		require.False(w.t, w.admitsAll(limits, cost, w.now+ms), "law 4, too late by %d: %s", d.RetryAfter-ms, call)
+		require.False(w.t, w.admitsAll(limits, w.now+ms), "law 4, too late by %d: %s", d.RetryAfter-ms, call)
 	}
 	if !d.Allowed {
-		require.True(w.t, w.admitsAll(limits, cost, w.now+d.RetryAfter), "law 4, too early: %s: %+v", call, d)
+		require.True(w.t, w.admitsAll(limits, w.now+d.RetryAfter), "law 4, too early: %s: %+v", call, d)
 	}
 }
 
-func (w *world) requireRest(limits []Limit, cost int64, d limit.Decision, call string) {
+func (w *world) requireRest(limits []Limit, d limit.Decision, call string) {
 	l := limits[d.Index]
 	if d.Allowed || !w.future(limits) {
-		require.Equal(w.t, w.reportedLimit(limits, cost, w.now, d.Allowed), d.Index, "%s: %+v", call, d)
+		require.Equal(w.t, w.reportedLimit(limits, w.now, d.Allowed), d.Index, "%s: %+v", call, d)
 	} else {
 		// with future hits, RetryAfter is for all windows over one log together
-		require.False(w.t, w.admits(&l, cost, w.now), "%s: %+v", call, d)
+		require.False(w.t, w.admits(&l, l.Cost, w.now), "%s: %+v", call, d)
 	}
 	require.Equal(w.t, max(w.free(&l, w.now), 0), d.Remaining, "%s: %+v", call, d)
 	require.Equal(w.t, l.Slide.Limit+l.Token.Capacity+l.Fixed.Limit+l.Lease.Limit+l.Counter.Limit, d.Limit, call)
@@ -467,7 +498,20 @@ func TestAllRefusesLimitsThatDoNotFit(t *testing.T) {
 	for _, key := range []string{"new", "s", "r", "x"} {
 		assert.Equal(t, "nothing", c.Content(key))
 	}
-	d, err := c.all([]Limit{named(slide, "s"), named(slide, "s"), named(token, "x")}, 1)
+	at := func(l Limit, cost int64) Limit { l.Cost = cost; return l }
+	_, err := c.priced([]Limit{at(named(slide, "s"), 1), at(named(token, "x"), 2), at(named(slide, "s"), 2)})
+	require.Equal(t, Error("ERR the rules of key 's' share its log: COST must be the same for each of them"), err)
+	_, err = c.priced([]Limit{at(named(slide, "s"), effect.MaxHits), at(named(slide, "r"), 1)})
+	require.Equal(t, ErrManyHits, err, "the sum counts")
+	d, err := c.priced([]Limit{at(named(slide, "s"), effect.MaxHits), at(named(slide, "r"), 0),
+		at(named(token, "y"), limit.MaxCount)})
+	require.NoError(t, err)
+	require.True(t, d.Allowed)
+	require.Equal(t, "nothing", c.Content("r"))
+	for _, key := range []string{"s", "y"} {
+		c.with(key, func(k Key) { c.tx.Delete(k) })
+	}
+	d, err = c.all([]Limit{named(slide, "s"), named(slide, "s"), named(token, "x")}, 1)
 	assert.NoError(t, err)
 	assert.True(t, d.Allowed, "windows over one log")
 	d, err = c.all(
@@ -554,7 +598,7 @@ func TestAllDoesNotAllocate(t *testing.T) {
 	call := func() {
 		c.now += 2
 		c.tx.Begin(c.now, 0, keys, true)
-		c.tx.All(limits, 1)
+		c.tx.allAt(limits, 1)
 		c.tx.End()
 	}
 	for range 5000 {
@@ -572,7 +616,7 @@ func BenchmarkAll(b *testing.B) {
 			for b.Loop() {
 				c.now += 2
 				c.tx.Begin(c.now, 0, keys, true)
-				c.tx.All(list, 1)
+				c.tx.allAt(list, 1)
 				c.tx.End()
 			}
 		})

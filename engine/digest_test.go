@@ -59,7 +59,7 @@ func TestDigestCoversTheStateOfEachLimiter(t *testing.T) {
 			seen := make(map[string]bool)
 			for range 3 {
 				tx.Begin(5000, 0, []Key{l.Key}, true)
-				d, err := tx.Decide(&l, 1)
+				d, err := tx.decideAt(&l, 1)
 				tx.End()
 				require.NoError(t, err)
 				require.True(t, d.Allowed)

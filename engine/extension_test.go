@@ -50,7 +50,7 @@ func TestExtendingKeepsTheState(t *testing.T) {
 	c.with("k", func(k Key) {
 		l := Limit{Key: k}
 		l.Kind, l.Token = 1, rule
-		_, err := c.tx.Decide(&l, 4)
+		_, err := c.tx.decideAt(&l, 4)
 		require.NoError(t, err)
 		o := c.tx.lookup(k)
 		o.Touch(77)
@@ -61,7 +61,7 @@ func TestExtendingKeepsTheState(t *testing.T) {
 		assert.EqualValues(t, 77, o.Accessed())
 		assert.EqualValues(t, epoch+9000, o.Deadline())
 		assert.Equal(t, int64(4), object.TokenIn(o).Tokens().Missing)
-		d, err := c.tx.Decide(&l, 1)
+		d, err := c.tx.decideAt(&l, 1)
 		require.NoError(t, err)
 		assert.True(t, d.Allowed)
 		assert.Equal(t, int64(5), object.TokenIn(c.tx.lookup(k)).Tokens().Missing)

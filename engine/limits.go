@@ -24,11 +24,10 @@ func as[T object.Object](o object.Object) (t T, err error) {
 	return t, nil
 }
 
-// Decide decides a call of cost hits against one limit: it admits the call, which is recorded, or
-// nothing changes. A missing key is an unused limiter. A cost of 0 is a peek. It returns an error
-// if the key holds another type, if the window cannot be counted (see limit.Fixed), and
-// ErrTooManyHits.
-func (tx *Tx) Decide(l *Limit, cost int64) (limit.Decision, error) {
+// Decide decides a call against one limit: it admits the call, which is recorded, or nothing
+// changes. A missing key is an unused limiter. A cost of 0 is a peek. It returns an error if the
+// key holds another type, if the window cannot be counted (see limit.Fixed), and ErrTooManyHits.
+func (tx *Tx) Decide(l *Limit) (limit.Decision, error) {
 	o := tx.lookup(l.Key)
 	a := l.algorithm()
 	if !a.fits(o) {
@@ -36,20 +35,20 @@ func (tx *Tx) Decide(l *Limit, cost int64) (limit.Decision, error) {
 	}
 	tx.dropParts()
 	p := tx.addPart(l, 0, o)
-	if err := a.decide(tx, p, cost); err != nil {
+	if err := a.decide(tx, p); err != nil {
 		return limit.Decision{}, err
 	}
 	d, fresh := &p.answer, false
 	switch {
-	case a.id == namesHits && cost > effect.MaxHits && d.RetryAfter != limit.Never && !p.repeated:
+	case a.id == namesHits && p.cost > effect.MaxHits && d.RetryAfter != limit.Never && !p.repeated:
 		return limit.Decision{}, ErrTooManyHits
-	case !d.Allowed || cost == 0 || p.repeated:
+	case !d.Allowed || p.cost == 0 || p.repeated:
 		tx.endWithKey(d, o)
 	default:
 		fresh = o == nil
-		o = tx.recordPart(p, cost)
+		o = tx.recordPart(p)
 	}
-	tx.note(l.Key, &l.Rule, o, fresh, cost, d, false)
+	tx.note(l.Key, &l.Rule, o, fresh, p.cost, d, false)
 	return *d, nil
 }
 
@@ -74,12 +73,13 @@ func goneAt(o object.Object) int64 {
 	return o.Deadline() + 1
 }
 
-// Limit is a key and its rule. It is one flat struct so that a list of limits is built without
-// allocating.
+// Limit is a key, its rule and what a call asks of it. It is one flat struct so that a list of
+// limits is built without allocating.
 type Limit struct {
 	Key Key
 	rule.Rule
-	ID []byte // its meaning depends on the algorithm, see idUse
+	Cost int64  // hits, 0 to limit.MaxCount; a call takes one lease whatever its cost
+	ID   []byte // its meaning depends on the algorithm, see idUse
 }
 
 // part is the part of a decision that concerns one key: what it has found there and will record.
@@ -87,6 +87,8 @@ type part struct {
 	limit    *Limit // on this key, or the first of several sliding windows
 	first    int    // its index
 	several  bool   // there are more windows
+	cost     int64  // of the call
+	asks     bool   // the limit may deny the call
 	object   object.Object
 	repeated bool // the id is in the window already
 	trim     int  // lapsed hits of the log, to be dropped
@@ -105,6 +107,7 @@ func (tx *Tx) addPart(l *Limit, i int, o object.Object) *part {
 	// decide sets the answer and the effect. They are large: clearing them first would slow each
 	// decision down measurably.
 	p.limit, p.first, p.several, p.object, p.repeated, p.trim = l, i, false, o, false, 0
+	p.cost, p.asks = l.Cost, true
 	return p
 }
 
@@ -117,26 +120,38 @@ func (tx *Tx) dropParts() {
 	tx.parts, tx.limits = tx.parts[:0], nil
 }
 
-// All decides a call of cost hits against one or more limits of any kind. If all admit it, it is
-// recorded in each, otherwise nothing changes. A call takes one lease whatever its cost; a cost of
-// 0 is a peek. Index, Limit and Remaining are about one limit: for a denied call the one with the
-// longest wait, for an admitted call the one with the least remaining, the first if several are
-// equal. RetryAfter is until all admit, ResetAfter until all are unused.
+// All decides a call against one or more limits of any kind. If all admit it, it is recorded in
+// each, otherwise nothing changes. A call of which all costs are 0 is a peek. In any other, a limit
+// with a cost of 0 records nothing and does not deny.
+//
+// Index, Limit and Remaining are about one limit: for a denied call the one with the longest wait,
+// for an admitted call the one with the least remaining, the first if several are equal. RetryAfter
+// is until all admit, ResetAfter until all are unused.
 //
 // Sliding windows with the same key share its log, as in Slide, and the call is recorded there
-// once, with the id of the first. Other limits must not share a key. If the sliding windows could
-// admit the cost, but it is above effect.MaxHits for all their keys together, the error is
-// ErrManyHits.
-func (tx *Tx) All(limits []Limit, cost int64) (limit.Decision, error) {
-	return tx.all(limits, cost, false)
+// once, with the id of the first: their costs must be equal. Other limits must not share a key. If
+// the sliding windows could admit the costs, but these are above effect.MaxHits for all their keys
+// together, the error is ErrManyHits.
+func (tx *Tx) All(limits []Limit) (limit.Decision, error) {
+	return tx.all(limits, !asks(limits), false)
 }
 
-// all is All; shadow: for a policy in SHADOW, whose denials have no effect.
-func (tx *Tx) all(limits []Limit, cost int64, shadow bool) (limit.Decision, error) {
-	if err := tx.findParts(limits); err != nil {
+// asks reports whether a call with these limits has a cost: otherwise it is a peek.
+func asks(limits []Limit) bool {
+	for i := range limits {
+		if limits[i].Cost > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// all is All. peek: the call is one; shadow: for a policy in SHADOW, whose denials have no effect.
+func (tx *Tx) all(limits []Limit, peek, shadow bool) (limit.Decision, error) {
+	if err := tx.findParts(limits, peek); err != nil {
 		return limit.Decision{}, err
 	}
-	answer, err := tx.decideParts(cost)
+	answer, err := tx.decideParts()
 	if err != nil {
 		return limit.Decision{}, err
 	}
@@ -144,17 +159,17 @@ func (tx *Tx) all(limits []Limit, cost int64, shadow bool) (limit.Decision, erro
 		p := &tx.parts[i]
 		o, k, by := p.object, p.limit.Key, &limits[p.answer.Index].Rule
 		switch {
-		case answer.Allowed && cost > 0:
-			tx.note(k, by, tx.recordPart(p, cost), o == nil, cost, &p.answer, shadow)
+		case answer.Allowed && p.cost > 0:
+			tx.note(k, by, tx.recordPart(p), o == nil, p.cost, &p.answer, shadow)
 		case !p.answer.Allowed:
-			tx.note(k, by, o, false, cost, &p.answer, shadow)
+			tx.note(k, by, o, false, p.cost, &p.answer, shadow)
 		}
 	}
 	return answer, nil
 }
 
 // findParts looks up the keys, and returns an error for limits that do not fit them.
-func (tx *Tx) findParts(limits []Limit) error {
+func (tx *Tx) findParts(limits []Limit, peek bool) error {
 	tx.dropParts()
 	tx.limits = limits
 	for i := range limits {
@@ -163,6 +178,10 @@ func (tx *Tx) findParts(limits []Limit) error {
 		if p := tx.partOf(l.Key); p != nil {
 			if a.id != namesHits || p.limit.algorithm() != a {
 				const format = "ERR key '%.128s' is in more than one rule: only those of SLIDE may share a key"
+				return Error(fmt.Sprintf(format, l.Key.Name))
+			}
+			if p.cost != l.Cost {
+				const format = "ERR the rules of key '%.128s' share its log: COST must be the same for each of them"
 				return Error(fmt.Sprintf(format, l.Key.Name))
 			}
 			p.several = true
@@ -174,7 +193,7 @@ func (tx *Tx) findParts(limits []Limit) error {
 				return ErrWrongType
 			}
 		}
-		tx.addPart(l, i, o)
+		tx.addPart(l, i, o).asks = l.Cost > 0 || peek
 	}
 	return nil
 }
@@ -189,16 +208,17 @@ func (tx *Tx) partOf(k Key) *part {
 }
 
 // decideParts decides for each limit, and combines the answers.
-func (tx *Tx) decideParts(cost int64) (answer limit.Decision, err error) {
-	logs := int64(0)
+func (tx *Tx) decideParts() (answer limit.Decision, err error) {
+	logged, peek := int64(0), true
 	for i := range tx.parts {
 		p := &tx.parts[i]
-		if err := tx.decidePart(p, cost); err != nil {
+		if err := tx.decidePart(p); err != nil {
 			return limit.Decision{}, err
 		}
 		if p.limit.algorithm().id == namesHits && !p.repeated {
-			logs++
+			logged += p.cost
 		}
+		peek = peek && p.cost == 0
 		if i == 0 {
 			answer = p.answer
 		} else {
@@ -206,22 +226,25 @@ func (tx *Tx) decideParts(cost int64) (answer limit.Decision, err error) {
 		}
 	}
 	switch {
-	case answer.RetryAfter != limit.Never && logs > 0 && cost > effect.MaxHits/logs:
+	case answer.RetryAfter != limit.Never && logged > effect.MaxHits:
 		return limit.Decision{}, ErrManyHits
-	case answer.Allowed && cost > 0:
+	case answer.Allowed && !peek:
 		return answer, nil
 	}
-	return tx.leaving(answer, cost), nil
+	return tx.leaving(answer), nil
 }
 
 // decidePart decides for one key, and prepares what recordPart needs.
-func (tx *Tx) decidePart(p *part, cost int64) error {
-	if err := p.limit.algorithm().decide(tx, p, cost); err != nil {
+func (tx *Tx) decidePart(p *part) error {
+	if err := p.limit.algorithm().decide(tx, p); err != nil {
 		return err
 	}
 	p.answer.Index = tx.limitAt(p, p.answer.Index)
-	if !p.answer.Allowed || cost == 0 || p.repeated {
+	if !p.answer.Allowed || p.cost == 0 || p.repeated {
 		tx.endWithKey(&p.answer, p.object)
+	}
+	if !p.asks {
+		p.answer.Allowed, p.answer.RetryAfter, p.answer.Free = true, 0, true
 	}
 	return nil
 }
@@ -251,33 +274,34 @@ func (tx *Tx) limitAt(p *part, n int) int {
 
 // leaving corrects the answer for a call that is not recorded: a limit that would have admitted it
 // becomes unused earlier, and may no longer admit it when the others do.
-func (tx *Tx) leaving(answer limit.Decision, cost int64) limit.Decision {
+func (tx *Tx) leaving(answer limit.Decision) limit.Decision {
 	answer.ResetAfter = 0
 	for i := range tx.parts {
 		p := &tx.parts[i]
 		reset := p.answer.ResetAfter
-		if p.answer.Allowed && cost > 0 && !p.repeated {
+		if cost := p.cost; p.answer.Allowed && cost > 0 && !p.repeated {
 			admitted := p.answer
-			_ = tx.decidePart(p, 0) // it has no error: the call had none
+			p.cost = 0
+			_ = tx.decidePart(p) // it has no error: the call had none
 			reset = p.answer.ResetAfter
-			p.answer, p.repeated = admitted, false
+			p.answer, p.repeated, p.cost = admitted, false, cost
 		}
 		answer.ResetAfter = max(answer.ResetAfter, reset)
 	}
 	if answer.RetryAfter > 0 && len(tx.parts) > 1 {
-		answer.RetryAfter = tx.allAdmit(limit.After(tx.now, answer.RetryAfter), cost) - tx.now
+		answer.RetryAfter = tx.allAdmit(limit.After(tx.now, answer.RetryAfter)) - tx.now
 	}
 	return answer
 }
 
 // allAdmit returns the earliest time, from t on, at which all admit. Each admits at some time up to
 // t.
-func (tx *Tx) allAdmit(t, cost int64) int64 {
+func (tx *Tx) allAdmit(t int64) int64 {
 	tx.budget = limit.MaxSteps
 	for agreed := 0; agreed < len(tx.parts); {
 		agreed = 0
 		for i := range tx.parts {
-			next := tx.admitsFrom(&tx.parts[i], t, cost)
+			next := tx.admitsFrom(&tx.parts[i], t)
 			if next == t {
 				agreed++
 			}
@@ -289,23 +313,23 @@ func (tx *Tx) allAdmit(t, cost int64) int64 {
 
 // admitsFrom returns the earliest time, from t on, at which the limits of one key admit. An expired
 // key admits.
-func (tx *Tx) admitsFrom(p *part, t, cost int64) int64 {
+func (tx *Tx) admitsFrom(p *part, t int64) int64 {
 	a := p.limit.algorithm()
-	if a.admitsFrom == nil {
+	if a.admitsFrom == nil || !p.asks {
 		return t
 	}
 	tx.log = hits.In(p.object)
-	return min(a.admitsFrom(tx, p, t, cost), max(t, goneAt(p.object)))
+	return min(a.admitsFrom(tx, p, t), max(t, goneAt(p.object)))
 }
 
 // recordPart records an admitted call. It returns the key's object afterwards.
-func (tx *Tx) recordPart(p *part, cost int64) object.Object {
+func (tx *Tx) recordPart(p *part) object.Object {
 	if p.repeated {
 		return p.object
 	}
 	expireAt := limit.After(tx.now, p.answer.ResetAfter)
 	if record := p.limit.algorithm().record; record != nil {
-		return record(tx, p, cost, expireAt)
+		return record(tx, p, expireAt)
 	}
 	p.effect.Key, p.effect.ExpireAt = p.limit.Key, expireAt
 	return tx.apply(p.object, &p.effect)

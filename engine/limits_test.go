@@ -319,7 +319,7 @@ func BenchmarkDecisions(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			c.tx.Begin(c.now, 0, keys, true)
-			_, _ = c.tx.Decide(l, 1)
+			_, _ = c.tx.decideAt(l, 1)
 			c.tx.End()
 		}
 	})
@@ -334,7 +334,7 @@ func BenchmarkDecisions(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			c.tx.Begin(c.now, 0, keys, true)
-			_, _ = c.tx.Decide(l, 1)
+			_, _ = c.tx.decideAt(l, 1)
 			c.tx.End()
 		}
 	})
@@ -589,7 +589,7 @@ func TestDenialReportsFirstOfEqualWaits(t *testing.T) {
 				c.tx.DryRun(func() {
 					multi, err := c.tx.Slide(k, rules, cost, nil)
 					require.NoError(t, err)
-					all, err := c.tx.All(limits, cost)
+					all, err := c.tx.allAt(limits, cost)
 					require.NoError(t, err)
 					require.Equal(t, multi, all)
 				})
@@ -631,7 +631,7 @@ func TestFixedRefusesOtherWindow(t *testing.T) {
 		for cost := range int64(2) {
 			_, err := c.tx.Fixed(k, minute, cost)
 			assert.EqualError(t, err, refused)
-			_, err = c.tx.All(
+			_, err = c.tx.allAt(
 				[]Limit{{Key: c.e.Key([]byte("k2")),
 					Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1, Refill: 1, Period: 1}}},
 					{Key: k, Rule: rule.Rule{Kind: rule.Fixed, Fixed: minute}}}[1:],

@@ -31,12 +31,20 @@ func (c *check) reset() {
 	}
 }
 
-// Check decides a call of cost hits against policies, each with the key at the same index of keys.
-// Either all enforced policies (those not in SHADOW) admit the call and it is recorded for each, or
-// nothing changes. The answer is about the enforced policies, as that of All, and Index is an index
-// into names. If they admit it, each policy in SHADOW decides by itself: it records the call if it
-// admits it; if not, or if its key holds another type, it only counts the denial. If no policy is
-// enforced, the call is admitted, and the answer is about the policy with the least remaining.
+// CheckCall is a call of Check against policies. The slices stay the caller's.
+type CheckCall struct {
+	Names [][]byte
+	Keys  []Key   // one for each policy
+	Costs []int64 // one for all, or one for each policy; otherwise as those of All
+	ID    []byte  // nil: none
+}
+
+// Check decides a call against policies. Either all enforced policies (those not in SHADOW) admit
+// the call and it is recorded for each, or nothing changes. The answer is about the enforced
+// policies, as that of All, and Index is an index into names. If they admit it, each policy in
+// SHADOW decides by itself: it records the call if it admits it; if not, or if its key holds
+// another type, it only counts the denial. If no policy is enforced, the call is admitted, and the
+// answer is about the policy with the least remaining.
 //
 // The id names the lease for policies with leases, which require it, and the hits for sliding
 // windows. If all enforced sliding windows have the id, the call is a retry of an admitted one,
@@ -46,23 +54,22 @@ func (c *check) reset() {
 //
 // The names must differ. The error names a policy that does not exist, is named twice or needs an
 // id, or is ErrOldPolicies.
-func (tx *Tx) Check(names [][]byte, keys []Key, cost int64, id []byte) (answer limit.Decision, err error) {
-	if err := tx.findPolicies(names, keys, id); err != nil {
+func (tx *Tx) Check(call CheckCall) (answer limit.Decision, err error) {
+	if err := tx.findPolicies(&call); err != nil {
 		return limit.Decision{}, err
 	}
 	c := &tx.check
 	c.running = true
 	defer func() { c.running = false }()
-	bind, shadows := c.limits[:c.binding], c.limits[c.binding:]
-	repeated := id != nil && tx.repeats(bind, id)
+	bind, shadows, peek := c.limits[:c.binding], c.limits[c.binding:], !asks(c.limits)
+	repeated := call.ID != nil && tx.repeats(bind, call.ID, peek)
 	switch {
 	case len(bind) == 0:
-		answer = tx.tryAll(shadows, cost)
+		answer = tx.tryAll(shadows, peek)
 	case repeated:
-		answer, err = tx.repeat(bind, cost)
+		answer, err = tx.repeat(bind, peek)
 	default:
-		answer, err = tx.All(bind, cost)
-		if err == nil && cost > 0 {
+		if answer, err = tx.all(bind, peek, false); err == nil {
 			tx.tally(bind, answer.Allowed)
 		}
 	}
@@ -70,8 +77,8 @@ func (tx *Tx) Check(names [][]byte, keys []Key, cost int64, id []byte) (answer l
 		return limit.Decision{}, err
 	}
 	answer.Index = c.rules[answer.Index]
-	if len(bind) > 0 && answer.Allowed && !repeated && cost > 0 {
-		answer.ShadowDenied = tx.tryAll(shadows, cost).ShadowDenied
+	if len(bind) > 0 && answer.Allowed && !repeated && !peek {
+		answer.ShadowDenied = tx.tryAll(shadows, peek).ShadowDenied
 	}
 	return answer, nil
 }
@@ -83,27 +90,27 @@ func (tx *Tx) CheckCountsOnce() bool {
 }
 
 // findPolicies looks up the policies and builds their limits.
-func (tx *Tx) findPolicies(names [][]byte, keys []Key, id []byte) error {
+func (tx *Tx) findPolicies(call *CheckCall) error {
 	c := &tx.check
 	c.reset()
 	if err := tx.usePolicies(); err != nil {
 		return err
 	}
-	for _, name := range names {
+	for _, name := range call.Names {
 		p := c.all.Get(name)
 		switch {
 		case p == nil:
 			return Error(fmt.Sprintf("ERR no such policy '%.128s'", name))
 		case slices.Contains(c.policies, p):
 			return Error(fmt.Sprintf("ERR policy '%s' is named twice", name))
-		case algorithmOf(p).id == namesLease && id == nil:
+		case algorithmOf(p).id == namesLease && call.ID == nil:
 			return Error(fmt.Sprintf("ERR policy '%s' is of leases: RL.CHECK needs ID and the lease's id", name))
 		}
 		c.policies = append(c.policies, p)
 	}
-	c.add(false, keys, id)
+	c.add(call, false)
 	c.binding = len(c.limits)
-	c.add(true, keys, id)
+	c.add(call, true)
 	return nil
 }
 
@@ -145,27 +152,28 @@ func (tx *Tx) KeysHold(names [][]byte, keys []Key, id []byte) error {
 
 const errOtherNetwork = Error("TRYAGAIN the IP4 or IP6 of a policy has just been changed: send the call again")
 
-func (c *check) add(shadow bool, keys []Key, id []byte) {
+func (c *check) add(call *CheckCall, shadow bool) {
 	for i, p := range c.policies {
 		if p.Shadow() != shadow {
 			continue
 		}
 		c.limits = append(c.limits, Limit{Rule: *p.Rule()})
 		l := &c.limits[len(c.limits)-1]
-		l.Key = keys[i]
+		l.Key, l.Cost = call.Keys[i], call.Costs[min(i, len(call.Costs)-1)]
 		if l.algorithm().id != noID {
-			l.ID = id
+			l.ID = call.ID
 		}
 		c.rules = append(c.rules, i)
 	}
 }
 
-// repeats reports whether there are sliding windows, and all of them have the id.
-func (tx *Tx) repeats(limits []Limit, id []byte) bool {
+// repeats reports whether there are sliding windows of which the call asks something, and all of
+// them have the id.
+func (tx *Tx) repeats(limits []Limit, id []byte, peek bool) bool {
 	found := false
 	for i := range limits {
 		l := &limits[i]
-		if l.algorithm().id != namesHits {
+		if l.algorithm().id != namesHits || l.Cost == 0 && !peek {
 			continue
 		}
 		z, ok := tx.lookup(l.Key).(*object.ZSet)
@@ -182,29 +190,42 @@ func (tx *Tx) repeats(limits []Limit, id []byte) bool {
 }
 
 // repeat decides a call that was admitted before.
-func (tx *Tx) repeat(limits []Limit, cost int64) (answer limit.Decision, err error) {
-	held := cost // the cost for leases; 0 if one of them cannot be taken
+func (tx *Tx) repeat(limits []Limit, peek bool) (answer limit.Decision, err error) {
+	renews := func(l *Limit) bool { return l.algorithm().id == namesLease && (l.Cost > 0 || peek) }
+	lacking := false // one of the leases cannot be taken
 	for i := range limits {
-		d, err := tx.All(limits[i:i+1], 0)
+		d, err := tx.look(limits[i : i+1])
 		if err != nil {
 			return limit.Decision{}, err
 		}
-		if limits[i].algorithm().id == namesLease && !d.Allowed {
-			held = 0
-			tx.count(&limits[i], i, cost > 0, false)
+		if renews(&limits[i]) && !d.Allowed {
+			lacking = true
+			tx.count(&limits[i], i, true, false)
 		}
 	}
 	for i := range limits {
-		var d limit.Decision
-		if limits[i].algorithm().id == namesLease {
-			d, _ = tx.All(limits[i:i+1], held) // it has no error: the peek had none
-		} else {
-			d, _ = tx.All(limits[i:i+1], 0)
+		var d limit.Decision // it has no error: the look had none
+		switch one := limits[i : i+1]; {
+		case !renews(&limits[i]):
+			d, _ = tx.look(one)
 			d.Allowed, d.RetryAfter, d.Free = true, 0, true
+		case lacking:
+			d, _ = tx.look(one)
+		default:
+			d, _ = tx.All(one)
 		}
 		answer = and(answer, d, i)
 	}
 	return answer, nil
+}
+
+// look returns the answer of one limit to a peek.
+func (tx *Tx) look(one []Limit) (d limit.Decision, err error) {
+	cost := one[0].Cost
+	one[0].Cost = 0
+	d, err = tx.All(one)
+	one[0].Cost = cost
+	return d, err
 }
 
 // former deletes what another definition of a policy has left under a key, and returns nil: a
@@ -244,17 +265,17 @@ func and(answer, d limit.Decision, i int) limit.Decision {
 
 // tryAll decides a call against each of the policies in SHADOW by itself, and combines their
 // answers into one, which admits it.
-func (tx *Tx) tryAll(limits []Limit, cost int64) (answer limit.Decision) {
+func (tx *Tx) tryAll(limits []Limit, peek bool) (answer limit.Decision) {
 	denied := false
 	for i := range limits {
-		d, err := tx.all(limits[i:i+1], cost, true)
+		d, err := tx.all(limits[i:i+1], peek, true)
 		if err != nil {
 			d = limit.Decision{Limit: limits[i].algorithm().allows(&limits[i])}
 		}
 		if err != nil || !tx.parts[0].repeated {
-			tx.count(&limits[i], len(tx.check.limits)-len(limits)+i, cost > 0, d.Allowed)
+			tx.count(&limits[i], len(tx.check.limits)-len(limits)+i, true, d.Allowed)
 		}
-		denied = denied || !d.Allowed
+		denied = denied || !d.Allowed && (limits[i].Cost > 0 || peek)
 		d.Allowed, d.RetryAfter, d.Free = true, 0, true
 		answer = and(answer, d, i)
 	}
@@ -271,9 +292,9 @@ func (tx *Tx) tally(limits []Limit, admitted bool) {
 	}
 }
 
-// count counts a decision about the i-th of all limits if wanted is true.
+// count counts a decision about the i-th of all limits if wanted is true and it had a cost.
 func (tx *Tx) count(l *Limit, i int, wanted, admitted bool) {
-	if wanted && !tx.dryRun {
+	if wanted && l.Cost > 0 && !tx.dryRun {
 		p := tx.check.policies[tx.check.rules[i]]
 		outcome := stats.Admitted
 		switch {

@@ -178,6 +178,11 @@ func (c *checker) set(text string) PolicyChanges {
 }
 
 func (c *checker) check(id, policies string, cost int64, request string) (limit.Decision, error) {
+	return c.priced(id, policies, []int64{cost}, request)
+}
+
+// priced makes a call with one cost for all policies, or one for each.
+func (c *checker) priced(id, policies string, costs []int64, request string) (limit.Decision, error) {
 	names := bytes.Fields([]byte(policies))
 	var req []byte
 	if request != "" {
@@ -186,7 +191,7 @@ func (c *checker) check(id, policies string, cost int64, request string) (limit.
 	keys := policyKeys(c.e, names, []byte(id))
 	c.tx.Begin(c.now, 0, keys, true)
 	defer c.tx.End()
-	return c.tx.Check(names, keys, cost, req)
+	return c.tx.Check(CheckCall{Names: names, Keys: keys, Costs: costs, ID: req})
 }
 
 func (c *checker) must(id, policies string, cost int64, request string) limit.Decision {
@@ -415,7 +420,7 @@ func TestChangedAlgorithmUnderLoad(t *testing.T) {
 				}
 				keys := policyKeys(c.e, names, fmt.Append(nil, n%200))
 				tx.Begin(epoch, n%2, keys, true)
-				_, err := tx.Check(names, keys, 1, []byte("id"))
+				_, err := tx.checkAt(names, keys, 1, []byte("id"))
 				tx.End()
 				if !assert.NoError(t, err) {
 					return
@@ -476,7 +481,7 @@ func TestSharedPoliciesDropKeysThatTheyMeet(t *testing.T) {
 	c.must("eve", "t", 1, "")
 	k := c.e.Key([]byte("t:{eve}"))
 	c.tx.Begin(c.now, 0, []Key{k}, true)
-	_, err = c.tx.All([]Limit{{Key: k, Rule: *mustParse("p", "SLIDE 1 1h").Rule()}}, 1)
+	_, err = c.tx.allAt([]Limit{{Key: k, Rule: *mustParse("p", "SLIDE 1 1h").Rule()}}, 1)
 	assert.Equal(t, ErrWrongType, err, "the call is not about a policy")
 	c.tx.End()
 
@@ -535,11 +540,11 @@ func TestSharedPoliciesAreReadOncePerHold(t *testing.T) {
 	keys := policyKeys(e, names, []byte("ann"))
 	for _, want := range []int64{1, 2} {
 		tx.Begin(epoch, 0, keys, true)
-		d, err := tx.Check(names, keys, 0, nil)
+		d, err := tx.checkAt(names, keys, 0, nil)
 		require.NoError(t, err)
 		assert.Equal(t, want, d.Limit)
 		shared.Set(2, []*policy.Policy{mustParse("p", "SLIDE 2 1h")})
-		d, err = tx.Check(names, keys, 0, nil)
+		d, err = tx.checkAt(names, keys, 0, nil)
 		require.NoError(t, err)
 		assert.Equal(t, want, d.Limit)
 		tx.End()
@@ -677,15 +682,22 @@ func TestPoliciesKeepLaws(t *testing.T) {
 				set(names[r.IntN(len(names))])
 			}
 			r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-			called, id, cost := names[:1+r.IntN(len(names))], fmt.Sprint(r.IntN(2)), r.Int64N(4)
+			called, id := names[:1+r.IntN(len(names))], fmt.Sprint(r.IntN(2))
+			costs := randomCosts(r, len(called))
+			costOf := func(i int) int64 { return costs[min(i, len(costs)-1)] }
+			peek := slices.Max(costs) == 0
+			admits := func(i int, at int64) bool {
+				return !peek && costOf(i) == 0 || brute[called[i]].admits(id, at, costOf(i))
+			}
 			want, binding := true, false
-			for _, name := range called {
+			for i, name := range called {
 				if b := brute[name]; !b.shadow {
-					binding, want = true, want && b.admits(id, c.now, cost)
+					binding, want = true, want && admits(i, c.now)
 				}
 			}
 			before := dump(c.e)
-			d := c.must(id, strings.Join(called, " "), cost, "")
+			d, err := c.priced(id, strings.Join(called, " "), costs, "")
+			require.NoError(t, err)
 			require.Equal(
 				t,
 				want,
@@ -693,34 +705,30 @@ func TestPoliciesKeepLaws(t *testing.T) {
 				"laws 2, 3 and 5 at %d: %v cost %d of %s\n%s",
 				c.now,
 				called,
-				cost,
+				costs,
 				id,
 				strings.Join(before, "\n"),
 			)
 			require.Equal(t, allowed(&brute[called[d.Index]].limit), d.Limit)
 			require.True(t, !binding || !brute[called[d.Index]].shadow, "the answer is that of a policy in force")
-			if !want || cost == 0 {
+			if !want || peek {
 				require.Equal(t, before, dump(c.e), "law 1")
 			}
 			if !want && d.RetryAfter != limit.Never {
 				for wait, admitted := range map[int64]bool{d.RetryAfter - 1: false, d.RetryAfter: true} {
 					all := true
-					for _, name := range called {
-						b := brute[name]
-						all = all && (b.shadow || b.admits(id, c.now+wait, cost))
+					for i, name := range called {
+						all = all && (brute[name].shadow || admits(i, c.now+wait))
 					}
 					require.Equal(t, admitted, all, "law 4: retry_after %d", d.RetryAfter)
 				}
 			}
-			if cost == 0 {
-				continue
-			}
-			for _, name := range called {
+			for i, name := range called {
 				b := brute[name]
-				admits := b.admits(id, c.now, cost)
-				switch {
+				switch admits := admits(i, c.now); {
+				case costOf(i) == 0:
 				case want && admits:
-					b.taken[id] = append(b.taken[id], bruteHit{c.now, cost})
+					b.taken[id] = append(b.taken[id], bruteHit{c.now, costOf(i)})
 					b.counts[0]++
 				case !admits && (want || !b.shadow):
 					b.counts[1]++
@@ -733,6 +741,58 @@ func TestPoliciesKeepLaws(t *testing.T) {
 		requireSound(t, c.e)
 		require.Equal(t, dump(c.e), dump(c.log.replayed(Options{Databases: 2, Shards: 2, Seed: [2]uint64{seed, 1}})))
 	}
+}
+
+// randomCosts returns one cost for all of n policies, or one for each.
+func randomCosts(r *rand.Rand, n int) (costs []int64) {
+	if r.IntN(2) == 0 {
+		n = 1
+	}
+	for range n {
+		costs = append(costs, r.Int64N(4))
+	}
+	return costs
+}
+
+// A policy with a cost of 0 neither denies nor counts, also in a retry, as long as others have one.
+func TestCheckPricesEachPolicy(t *testing.T) {
+	c := newChecker(t, "calls SLIDE 1 1m", "tokens SLIDE 10 1h", "money TOKEN 9 1 1h", "lease LEASE 1 10s",
+		"trial SLIDE 2 1m SHADOW")
+	const all = "calls tokens money lease trial"
+	d, err := c.priced("ann", all, []int64{1, 7, 3, 1, 2}, "r1")
+	require.NoError(t, err)
+	require.Equal(t, limit.Decision{Allowed: true, Limit: 1, ResetAfter: 3 * 3600_000, Index: 0}, d)
+	before := dump(c.e)
+	d, _ = c.priced("ann", all, []int64{1, 7, 3, 1, 2}, "r1")
+	require.True(t, d.Allowed && d.Free, "a retry")
+	require.Equal(t, before, dump(c.e))
+	for _, step := range []struct {
+		costs   []int64
+		request string
+		allowed bool
+		index   int
+		shadow  bool
+	}{
+		{[]int64{0, 4, 1, 0, 0}, "r2", false, 1, false},
+		{[]int64{1, 3, 1, 0, 0}, "r2", false, 0, false},
+		{[]int64{0, 3, 6, 1, 0}, "r2", false, 3, false},
+		{[]int64{0, 0, 0, 0, 3}, "r2", true, 0, true},
+		{[]int64{0, 0, 0, 0, 0}, "r2", false, 0, false},
+		{[]int64{0, 3, 6, 0, 1}, "r2", true, 0, true},
+		{[]int64{0, 3, 7, 0, 1}, "r2", true, 0, false},
+		{[]int64{0, 0, 1, 0, 0}, "r3", false, 2, false},
+	} {
+		d, err := c.priced("ann", all, step.costs, step.request)
+		require.NoError(t, err)
+		assert.Equal(t, step.allowed, d.Allowed, "%v", step)
+		assert.Equal(t, step.shadow, d.ShadowDenied, "%v", step)
+		assert.Equal(t, step.index, d.Index, "%v", step)
+	}
+	assert.Equal(t, [2]int64{1, 1}, c.counts("calls"))
+	assert.Equal(t, [2]int64{2, 1}, c.counts("tokens"))
+	assert.Equal(t, [2]int64{2, 1}, c.counts("money"))
+	assert.Equal(t, [2]int64{1, 1}, c.counts("lease"))
+	assert.Equal(t, [2]int64{1, 2}, c.counts("trial"))
 }
 
 // text returns the definition of a token bucket.
@@ -760,7 +820,7 @@ func TestChecksDoNotAllocate(t *testing.T) {
 	call := func() {
 		now += 300
 		tx.Begin(now, 0, keys, true)
-		_, _ = tx.Check(names, keys, 1, nil)
+		_, _ = tx.checkAt(names, keys, 1, nil)
 		tx.End()
 	}
 	for range 20 {
@@ -789,7 +849,7 @@ func BenchmarkCheck(b *testing.B) {
 			for b.Loop() {
 				now++
 				tx.Begin(now, 0, keys, true)
-				_, _ = tx.Check(names, keys, 1, nil)
+				_, _ = tx.checkAt(names, keys, 1, nil)
 				tx.End()
 			}
 		})
@@ -861,7 +921,7 @@ func TestReadPoliciesDuringChanges(t *testing.T) {
 				e.Policy("p1")
 				k := e.Key([]byte("p1:{a}"))
 				tx.Begin(1000, 0, []Key{k}, true)
-				_, _ = tx.Check([][]byte{[]byte("p1")}, []Key{k}, 1, nil)
+				_, _ = tx.checkAt([][]byte{[]byte("p1")}, []Key{k}, 1, nil)
 				tx.End()
 			}
 		})

@@ -271,7 +271,7 @@ var walkCalls = map[string]func(w *walk) string{
 			{Key: keys[4], Rule: rule.Rule{Kind: rule.Slide, Slide: limit.Window{Limit: 12, Length: 2000}}, ID: id},
 		}
 		w.Shuffle(len(limits), func(i, j int) { limits[i], limits[j] = limits[j], limits[i] })
-		return w.write(keys, func([]Key) []any { return answer(w.tx.All(limits[:1+w.IntN(len(limits))], cost)) })
+		return w.write(keys, func([]Key) []any { return answer(w.tx.allAt(limits[:1+w.IntN(len(limits))], cost)) })
 	},
 	"Append": func(w *walk) string {
 		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.Append(k[0], w.value())) })
@@ -391,7 +391,7 @@ var walkCalls = map[string]func(w *walk) string{
 		}
 		cost, _ := w.hits()
 		return w.write(policyKeys(w.e, names, fmt.Append(nil, w.IntN(3))), func(k []Key) []any {
-			return answer(w.tx.Check(names, k, cost, fmt.Appendf(nil, "id%d", w.IntN(50))))
+			return answer(w.tx.checkAt(names, k, cost, fmt.Appendf(nil, "id%d", w.IntN(50))))
 		})
 	},
 	"Copy": func(w *walk) string {
@@ -433,7 +433,7 @@ var walkCalls = map[string]func(w *walk) string{
 		}[l.algorithm().holds]
 		return w.write(w.some(family, 1), func(k []Key) []any {
 			l.Key = k[0]
-			return answer(w.tx.Decide(&l, w.Int64N(3)))
+			return answer(w.tx.decideAt(&l, w.Int64N(3)))
 		})
 	},
 	"Fixed": func(w *walk) string {

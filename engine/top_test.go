@@ -122,7 +122,7 @@ func TestDenialsDoNotAllocate(t *testing.T) {
 		i++
 		tx.Begin(epoch, 0, k[:], true)
 		l.Key = k[0]
-		_, _ = tx.Decide(l, 2)
+		_, _ = tx.decideAt(l, 2)
 		tx.End()
 	}
 	for range keys {

@@ -84,10 +84,10 @@ func (w *world) call(r *rand.Rand) bool {
 		w.tx.Set(k[0], []byte(strings.Repeat("v", r.IntN(100))), engine.SetMode{})
 	case 1:
 		bucket := limit.Bucket{Capacity: 10, Refill: 3, Period: hour}
-		w.tx.Decide(&engine.Limit{Key: k[0], Rule: rule.Rule{Kind: rule.Token, Token: bucket}}, 1)
+		w.tx.Decide(&engine.Limit{Key: k[0], Rule: rule.Rule{Kind: rule.Token, Token: bucket}, Cost: 1})
 	case 2:
 		fixed := limit.Fixed{Limit: 10, Window: limit.Every(hour)}
-		w.tx.Decide(&engine.Limit{Key: k[0], Rule: rule.Rule{Kind: rule.Fixed, Fixed: fixed}}, 1)
+		w.tx.Decide(&engine.Limit{Key: k[0], Rule: rule.Rule{Kind: rule.Fixed, Fixed: fixed}, Cost: 1})
 	case 3:
 		w.tx.Delete(k[0])
 	case 4:

@@ -148,10 +148,10 @@ func TestReplayRebuildsState(t *testing.T) {
 			d, err = tx.Slide(k, []limit.Window{{Limit: 5, Length: 1000}}, cost, nil)
 		case 't':
 			bucket := limit.Bucket{Capacity: 5, Refill: 2, Period: 777}
-			d, err = tx.Decide(&engine.Limit{Key: k, Rule: rule.Rule{Kind: rule.Token, Token: bucket}}, cost)
+			d, err = tx.Decide(&engine.Limit{Key: k, Rule: rule.Rule{Kind: rule.Token, Token: bucket}, Cost: cost})
 		default:
 			fixed := limit.Fixed{Limit: 5, Window: limit.Every(1000)}
-			d, err = tx.Decide(&engine.Limit{Key: k, Rule: rule.Rule{Kind: rule.Fixed, Fixed: fixed}}, cost)
+			d, err = tx.Decide(&engine.Limit{Key: k, Rule: rule.Rule{Kind: rule.Fixed, Fixed: fixed}, Cost: cost})
 		}
 		require.NoError(t, err)
 		return append(answers, d)

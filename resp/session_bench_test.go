@@ -51,6 +51,7 @@ func BenchmarkCall(b *testing.B) {
 		{"RL.SLIDE", "user:42", "100", "1m"},
 		{"RL.MULTI", "user:42", "100", "1m", "1000", "1h"},
 		{"RL.CHECK", "42", "token"},
+		{"RL.ALL", "user:42", "SLIDE", "100", "1m", "t:42", "TOKEN", "100", "100", "1s"},
 	} {
 		b.Run(call[0], func(b *testing.B) {
 			now := int64(testStart)
@@ -81,6 +82,7 @@ func BenchmarkRestrictedUser(b *testing.B) {
 	for _, user := range []string{"default", "restricted"} {
 		for _, call := range [][]string{
 			{"GET", "user:42"}, {"RL.TOKEN", "user:42", "100", "100", "1s"}, {"RL.CHECK", "42", "token"},
+			{"RL.ALL", "user:42", "SLIDE", "100", "1m", "t:42", "TOKEN", "100", "100", "1s"},
 		} {
 			b.Run(user+"/"+call[0], func(b *testing.B) {
 				now := int64(testStart)

@@ -283,7 +283,7 @@ func decide(r *Partition, key string, most int64) (allowed bool, err error) {
 	defer tx.End()
 	d, err := tx.Decide(&engine.Limit{Key: k, Rule: rule.Rule{
 		Kind: rule.Token, Token: limit.Bucket{Capacity: most, Refill: most, Period: hour},
-	}}, 1)
+	}, Cost: 1})
 	return d.Allowed, err
 }
 

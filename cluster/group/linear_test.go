@@ -81,7 +81,7 @@ func (c linearCall) call(p *Partition, key string) (linearAnswer, error) {
 	tx := p.Engine.NewTx()
 	k := p.Engine.Key([]byte(key))
 	tx.Begin(c.at, 0, []engine.Key{k}, true)
-	d, err := tx.Decide(&engine.Limit{Key: k, Rule: r}, 1)
+	d, err := tx.Decide(&engine.Limit{Key: k, Rule: r, Cost: 1})
 	pos := tx.End()
 	if err == nil {
 		err = p.Wait(pos)

@@ -41,7 +41,7 @@ func (n *node) usePolicy(version uint64, words ...string) {
 func check(p *Partition) (allowed bool, err error) {
 	tx, k := p.Engine.NewTx(), p.Engine.Key([]byte("p:{ann}"))
 	tx.Begin(p.Clock.Now(), 0, []engine.Key{k}, true)
-	d, err := tx.Check([][]byte{[]byte("p")}, []engine.Key{k}, 1, nil)
+	d, err := tx.Check(engine.CheckCall{Names: [][]byte{[]byte("p")}, Keys: []engine.Key{k}, Costs: []int64{1}})
 	pos := tx.End()
 	if err != nil {
 		return false, err

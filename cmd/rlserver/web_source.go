@@ -184,7 +184,7 @@ func (s webSource) Limiter(db int, name []byte) (l web.Limiter, ok bool) {
 	var d limit.Decision
 	var err error
 	tx.NoTouch(true, func() {
-		tx.DryRun(func() { d, err = tx.Decide(&engine.Limit{Key: k, Rule: *by}, 0) })
+		tx.DryRun(func() { d, err = tx.Decide(&engine.Limit{Key: k, Rule: *by}) })
 	})
 	if err != nil {
 		l.Unusable = strings.TrimPrefix(err.Error(), "ERR ")

@@ -66,6 +66,7 @@ type Call struct {
 
 	Rules  []limit.Window // scratch space of RL.MULTI
 	Limits []engine.Limit // scratch space of the other limiters
+	Costs  []int64        // scratch space of those that take several costs
 	digits [20]byte       // of Digits
 }
 

@@ -27,12 +27,22 @@ func (p *Prepared) MayWait() bool {
 }
 
 // HasOption reports whether words have an option, in upper case. From the index first on they are
-// options, each followed by its value.
+// options, each followed by its value, or COST by several.
 func HasOption(words [][]byte, first int, option string) bool {
 	for i := first; i+1 < len(words); i += 2 {
 		if grammar.EqualFold(words[i], option) {
 			return true
 		}
+		if grammar.EqualFold(words[i], "COST") {
+			for i+2 < len(words) && BeginsNumber(words[i+2]) {
+				i++
+			}
+		}
 	}
 	return false
+}
+
+// BeginsNumber reports whether an argument is another number of a list, not an option.
+func BeginsNumber(b []byte) bool {
+	return len(b) > 0 && (b[0] >= '0' && b[0] <= '9' || b[0] == '-' || b[0] == '+')
 }

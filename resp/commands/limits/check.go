@@ -16,7 +16,7 @@ func init() {
 		&command.Command{Name: "rl.check", Arity: -3,
 			Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking,
 			Keys:  command.OneKey("RW access update"), HashKeys: checkKeys,
-			Syntax: "id policy [policy ...] [COST cost] [ID request] [WAIT timeout]", Since: "1.0.0",
+			Syntax: "id policy [policy ...] [COST cost [cost ...]] [ID request] [WAIT timeout]", Since: "1.0.0",
 			Complexity: "that of the policies' algorithms, together",
 			Summary:    "Admits a call if all of the policies admit it for an id, and records it for each.",
 			Options:    checkOptions, Run: checkPolicies},
@@ -33,7 +33,8 @@ const (
 	errCheckID         = engine.Error("ERR the id of RL.CHECK must be 1 to 65536 bytes without { and }")
 )
 
-// checkPolicies handles RL.CHECK id policy [policy ...] [COST cost] [ID request] [WAIT timeout].
+// checkPolicies handles RL.CHECK id policy [policy ...] [COST cost [cost ...]] [ID request] [WAIT
+// timeout].
 func checkPolicies(c *command.Call) error {
 	id := c.Args.Next()
 	if !validCheckID(id) {
@@ -44,7 +45,7 @@ func checkPolicies(c *command.Call) error {
 		return errTooManyPolicies
 	}
 	c.Args.List = c.Args.List[len(names):]
-	o := TakeOptions(&c.Args, OptionCost|optionID|OptionWait, nil, nil)
+	o := TakeOptions(&c.Args, optionCosts|optionID|OptionWait, nil, nil)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -53,13 +54,23 @@ func checkPolicies(c *command.Call) error {
 	if err := c.Tx.KeysHold(names, keys, id); err != nil {
 		return err
 	}
-	d, err := c.Admit(o.Cost, func(cost int64) (limit.Decision, error) { return c.Tx.Check(names, keys, cost, o.id) })
+	most, err := readCosts(c, o.costs, len(names), "policies")
+	if err != nil {
+		return err
+	}
+	call := engine.CheckCall{Names: names, Keys: keys, Costs: c.Costs, ID: o.id}
+	d, err := c.Admit(most, func(most int64) (limit.Decision, error) {
+		if most == 0 {
+			clear(call.Costs)
+		}
+		return c.Tx.Check(call)
+	})
 	if err != nil {
 		return err
 	}
 
 	c.CountsOnce = o.id != nil && c.Tx.CheckCountsOnce()
-	c.Decided(o.Cost, d)
+	c.Decided(most, d)
 	writeRuledDecision(&c.Reply, d)
 	return nil
 }

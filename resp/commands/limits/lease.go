@@ -13,7 +13,7 @@ func init() {
 		&command.Command{Name: "rl.all", Arity: -5,
 			Flags:  command.Write | command.DenyOOM | command.Fast | command.Blocking,
 			Keys:   []command.KeySpec{command.KeysOfRules("RW access update", 1)},
-			Syntax: one + " [" + one + " ...] [COST cost] [WAIT timeout]", Since: "1.0.0",
+			Syntax: one + " [" + one + " ...] [COST cost [cost ...]] [WAIT timeout]", Since: "1.0.0",
 			Complexity: "O(R*(R+log(N)+C)) with R the rules, at most 128, N the hits or leases of a key and C " +
 				"the cost of a sliding window",
 			Summary: "Admits a call if all of several limits, of any kinds and on any keys, admit it, and " +
@@ -52,9 +52,9 @@ const (
 )
 
 var errRule = engine.Error("ERR syntax error: a rule is a key and " + rule.Forms(", ", " or ", true) +
-	"; COST cost and WAIT timeout may follow the rules")
+	"; COST cost [cost ...] and WAIT timeout may follow the rules")
 
-// all handles RL.ALL rule [rule ...] [COST cost] [WAIT timeout].
+// all handles RL.ALL rule [rule ...] [COST cost [cost ...]] [WAIT timeout].
 func all(c *command.Call) error {
 	limits := append(c.Limits[:0], engine.Limit{})
 	parseRule(&c.Args, &limits[0])
@@ -68,7 +68,7 @@ func all(c *command.Call) error {
 	if cap(limits) <= keptRules {
 		c.Limits = limits
 	}
-	o := TakeOptions(&c.Args, OptionCost|OptionWait, nil, nil)
+	o := TakeOptions(&c.Args, optionCosts|OptionWait, nil, nil)
 	switch err := c.Args.End(); {
 	case err == engine.ErrSyntax: // most likely a rule that is incomplete
 		return errRule
@@ -76,12 +76,24 @@ func all(c *command.Call) error {
 		return err
 	}
 
-	d, err := c.Admit(o.Cost, func(cost int64) (limit.Decision, error) { return c.Tx.All(limits, cost) })
+	most, err := readCosts(c, o.costs, len(limits), "rules")
+	if err != nil {
+		return err
+	}
+	d, err := c.Admit(most, func(most int64) (limit.Decision, error) {
+		if most == 0 {
+			clear(c.Costs)
+		}
+		for i := range limits {
+			limits[i].Cost = c.Costs[min(i, len(c.Costs)-1)]
+		}
+		return c.Tx.All(limits)
+	})
 	if err != nil {
 		return err
 	}
 
-	c.Decided(o.Cost, d)
+	c.Decided(most, d)
 	writeRuledDecision(&c.Reply, d)
 	return nil
 }

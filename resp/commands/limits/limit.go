@@ -1,6 +1,8 @@
 package limits
 
 import (
+	"fmt"
+
 	"rlserver/engine"
 	"rlserver/engine/limit"
 	"rlserver/engine/rule"
@@ -60,7 +62,10 @@ func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 		if kind == rule.Slide && o.Cost > command.LongWork {
 			c.TakesLong()
 		}
-		d, err := c.Admit(o.Cost, func(cost int64) (limit.Decision, error) { return c.Tx.Decide(l, cost) })
+		d, err := c.Admit(o.Cost, func(cost int64) (limit.Decision, error) {
+			l.Cost = cost
+			return c.Tx.Decide(l)
+		})
 		if err != nil {
 			return err
 		}
@@ -93,7 +98,7 @@ const MaxWindows = 128
 func multi(c *command.Call) error {
 	k := c.Args.Key()
 	rules := append(c.Rules[:0], TakeSlidingRule(&c.Args))
-	for c.Args.More() && beginsNumber(c.Args.List[0]) {
+	for c.Args.More() && command.BeginsNumber(c.Args.List[0]) {
 		if len(rules) == MaxWindows {
 			return command.ErrTooManyWindows
 		}
@@ -121,7 +126,7 @@ func multi(c *command.Call) error {
 // multiOptions returns where the options of RL.MULTI begin: behind the windows.
 func multiOptions(words [][]byte) int {
 	i := 4
-	for i < len(words) && beginsNumber(words[i]) {
+	for i < len(words) && command.BeginsNumber(words[i]) {
 		i += 2
 	}
 	return i
@@ -207,16 +212,12 @@ func TakeSlidingRule(a *command.Args) limit.Window {
 	return limit.Window{Limit: parseAmount(a, "limit", 1), Length: parseDuration(a, "")}
 }
 
-// beginsNumber reports whether an argument is the limit of another window, not an option.
-func beginsNumber(b []byte) bool {
-	return len(b) > 0 && (b[0] >= '0' && b[0] <= '9' || b[0] == '-' || b[0] == '+')
-}
-
 // options holds the options of a limiter's call: without COST the cost is 1, and without ID the id
 // is nil.
 type options struct {
-	Cost int64
-	id   []byte
+	Cost  int64
+	costs [][]byte // of optionCosts: the numbers after COST
+	id    []byte
 }
 
 // optionSet is a set of options that a command takes.
@@ -224,6 +225,8 @@ type optionSet uint8
 
 const (
 	OptionCost optionSet = 1 << iota
+	// COST with one number for all rules or policies, or one for each: see readCosts
+	optionCosts
 	optionID
 	OptionWait // for Call.Admit
 )
@@ -243,6 +246,8 @@ func TakeOptions(a *command.Args, allowed optionSet, algorithm *rule.Algorithm, 
 		switch {
 		case take(OptionCost, "COST"):
 			o.Cost = parseAmount(a, "COST", 0)
+		case take(optionCosts, "COST"):
+			o.costs = takeNumbers(a)
 		case take(optionID, "ID"):
 			if o.id = a.Next(); a.Err == nil && len(o.id) == 0 {
 				a.Fail(command.ErrEmptyID)
@@ -270,4 +275,34 @@ func parseAlgorithmOption(a *command.Args, algorithm *rule.Algorithm, l *engine.
 	a.Next()
 	parseField(a, &algorithm.Options[i], l)
 	return true
+}
+
+// takeNumbers takes the arguments up to the next option, at least one.
+func takeNumbers(a *command.Args) [][]byte {
+	list := a.List
+	for a.Next(); a.More() && command.BeginsNumber(a.List[0]); a.Next() {
+	}
+	return list[:len(list)-len(a.List)]
+}
+
+// readCosts parses the numbers after COST into c.Costs: one for all, or one for each of n rules or
+// policies. It returns the largest.
+func readCosts(c *command.Call, words [][]byte, n int, each string) (most int64, err error) {
+	if len(words) == 0 {
+		c.Costs = append(c.Costs[:0], 1)
+		return 1, nil
+	}
+	if len(words) != 1 && len(words) != n {
+		const format = "ERR COST takes one number, or one for each of the %d %s: it has %d"
+		return 0, engine.Error(fmt.Sprintf(format, n, each, len(words)))
+	}
+	c.Costs = c.Costs[:0]
+	for _, word := range words {
+		cost, err := rule.Count("COST", word, 0, limit.MaxCount)
+		if err != nil {
+			return 0, err
+		}
+		c.Costs, most = append(c.Costs, cost), max(most, cost)
+	}
+	return most, nil
 }

@@ -125,8 +125,8 @@ func decideCell(c *command.Call, k engine.Key, bucket limit.Bucket, quantity int
 // Token decides as RL.TOKEN does.
 func Token(c *command.Call, k engine.Key, bucket limit.Bucket, cost int64) (limit.Decision, error) {
 	l := oneLimit(c)
-	l.Key, l.Kind, l.Token = k, rule.Token, bucket
-	return c.Tx.Decide(l, cost)
+	l.Key, l.Kind, l.Token, l.Cost = k, rule.Token, bucket, cost
+	return c.Tx.Decide(l)
 }
 
 // writeLimited replies with the five integers of redis-cell.
