@@ -225,7 +225,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/commands/scripting": {
 		ours: []string{
 			"rlserver/engine", "rlserver/engine/script", "rlserver/internal/acl", "rlserver/resp/command",
-			"rlserver/resp/executor", "rlserver/resp/lua", "rlserver/resp/wire",
+			"rlserver/resp/diagnostics", "rlserver/resp/executor", "rlserver/resp/lua", "rlserver/resp/wire",
 		},
 		others: []string{"github.com/yuin/gopher-lua"},
 	},

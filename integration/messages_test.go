@@ -152,10 +152,17 @@ func (c *conversation) play(t *testing.T, addr string, record bool) {
 	}
 }
 
-// unsteady matches what differs from run to run: the ids of clients.
-var unsteady = regexp.MustCompile(`(\$2\r\nid\r\n:|\$8\r\nredirect\r\n:)\d+`)
+// unsteady matches what differs from run to run: the ids of clients, and in MONITOR the times and
+// addresses.
+var (
+	unsteady  = regexp.MustCompile(`(\$2\r\nid\r\n:|\$8\r\nredirect\r\n:)\d+`)
+	monitored = regexp.MustCompile(`\+\d+\.\d{6} \[(\d+) ([^]:]*)(?::\d+)?\]`)
+)
 
-func steady(b []byte) string { return string(unsteady.ReplaceAll(b, []byte("${1}9"))) }
+func steady(b []byte) string {
+	b = unsteady.ReplaceAll(b, []byte("${1}9"))
+	return string(monitored.ReplaceAll(b, []byte("+1.000000 [${1} ${2}]")))
+}
 
 func (s *turn) record(conns map[string]net.Conn) {
 	s.got, s.ended = map[string]string{}, map[string]bool{}

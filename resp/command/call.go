@@ -64,6 +64,9 @@ type Call struct {
 	Ready     any   // the result of Command.Prepare
 	Errors    int64 // replies that were errors
 
+	Inside      *[]byte // lines for monitors, of the calls that the call has made; nil: none
+	ShownInside int     // bytes of such lines that monitors have not seen
+
 	Rules  []limit.Window // scratch space of RL.MULTI
 	Limits []engine.Limit // scratch space of the other limiters
 	Costs  []int64        // scratch space of those that take several costs
@@ -356,6 +359,8 @@ type Prepared struct {
 	Size    int  // bytes of the call in the pipeline, 0 for the first
 	DB      int  // the database after EXEC has run it
 	All     bool // it needs the locks of all shards because of a setting, see Command.AnyKeys
+
+	Inside *[]byte // Call.Inside after it has run
 }
 
 // WantsAll reports whether a call needs the locks of all shards.

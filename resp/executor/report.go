@@ -51,8 +51,8 @@ func (r *Runner) Measure(calls []command.Prepared, begun time.Duration) (end tim
 	if took := end - begun; int64(took) >= r.executor.reportAfter.Load() {
 		r.report(calls, took)
 	}
-	if r.executed != nil && !r.Executing {
-		r.executed = nil
+	if !r.Executing {
+		r.executed, r.ShownInside = nil, 0
 	}
 	return end
 }
@@ -126,18 +126,15 @@ func (r *Runner) reportExecuted() {
 	r.executed = nil
 }
 
-// Show shows calls that have run, each in its database, to the monitors.
-func (r *Runner) Show(calls []command.Prepared) {
-	r.executed = calls
-	r.reportExecuted()
-}
-
-// showCall makes the line of a call for the monitors, unless an operator's, as in Redis. Many lines
-// are sent in pieces.
+// showCall makes the line of a call for the monitors, unless an operator's, as in Redis; those of a
+// script's calls follow it. Many lines are sent in pieces.
 func (r *Runner) showCall(p *command.Prepared, db int, monitors []Monitor) {
-	if p.Command.Flags&(command.Admin|command.SkipMonitor) == 0 {
+	if p.Command.Flags&command.Admin == 0 {
 		r.shown = diagnostics.AppendCall(r.shown, r.clock.now, db, r.origin.Source(),
 			diagnostics.Redacted(p.Command.FullName(), p.Words))
+	}
+	if p.Inside != nil {
+		r.shown = append(r.shown, *p.Inside...)
 	}
 	if len(r.shown) >= wire.FlushSize {
 		r.sendLines(monitors)

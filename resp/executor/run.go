@@ -97,6 +97,9 @@ func Run(c *command.Call, p *command.Prepared, keys []engine.Key) (waits bool) {
 	returned := false
 	defer func() {
 		c.Changed = c.Tx.Applied() != before
+		if c.Inside != nil {
+			p.Inside, c.Inside = c.Inside, nil
+		}
 		if returned {
 			return
 		}

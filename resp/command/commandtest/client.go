@@ -241,7 +241,7 @@ func (c *Client) Monitored(n int) (lines []string) {
 		stamp, rest, _ := strings.Cut(line, " [")
 		assert.Equal(c.T, "+1767225600.000000", stamp)
 		address, call, _ := strings.Cut(rest, "] ")
-		assert.Regexp(c.T, `^\d+ (127\.0\.0\.1:\d+|unix:/\S+)$`, address)
+		assert.Regexp(c.T, `^\d+ (lua|127\.0\.0\.1:\d+|unix:/\S+)$`, address)
 		lines = append(lines, strings.TrimSuffix(call, "\r\n"))
 	}
 	return lines

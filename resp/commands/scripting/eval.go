@@ -100,8 +100,7 @@ type program struct {
 	calls    int                 // so far
 	before   [8]*command.Command // the first calls of the last script, which was probably the same
 	busy     lua.Busy
-	shown    []command.Prepared  // for monitors
-	after    *[]command.Prepared // shown, when the script has ended
+	shown    []byte // lines for monitors
 }
 
 var programs = sync.Pool{New: func() any {
@@ -177,10 +176,12 @@ func (p *program) replyError(text string) {
 
 // end drops what belongs to the call.
 func (p *program) end() {
-	if p.after != nil {
-		*p.after = p.shown
+	if len(p.shown) > 0 {
+		shown := p.shown
+		p.caller.Inside = &shown
+		p.caller.ShownInside += len(shown)
 	}
-	p.caller, p.entry, p.shown, p.after, p.prepared = nil, nil, nil, nil, command.Prepared{}
+	p.caller, p.entry, p.shown, p.prepared = nil, nil, nil, command.Prepared{}
 	p.Release()
 	if cap(p.Reply.B) > maxKeptReply {
 		p.Reply.B = nil

@@ -7,6 +7,7 @@ import (
 	"rlserver/engine"
 	"rlserver/internal/acl"
 	"rlserver/resp/command"
+	"rlserver/resp/diagnostics"
 	"rlserver/resp/executor"
 	"rlserver/resp/lua"
 )
@@ -173,37 +174,25 @@ func (p *program) Allowed(words [][]byte) (bool, error) {
 	return p.Check(&call) == nil, nil
 }
 
-// monitor keeps a call for the monitors, which see it after the locks are released.
+// maxShown bounds the lines of scripts that monitors have not seen, in bytes: those of a call, or
+// of all calls of a transaction. Further calls are not shown.
+const maxShown = 1 << 20
+
+// monitor makes the line of a call for the monitors, which see it behind that of the script when
+// the locks are released.
 func (p *program) monitor(call *command.Prepared) {
-	if p.Env.Executor.Monitors() == 0 || len(p.shown) >= maxShown {
+	if p.Env.Executor.Monitors() == 0 || call.Command.Flags&command.Admin != 0 {
 		return
 	}
-	shown := *call
-	shown.Words, shown.DB = command.CloneWords(call.Words), p.DB
-	if p.shown = append(p.shown, shown); len(p.shown) == 1 {
-		p.Conn.DeferUntilUnlocked(p.show())
+	size := p.caller.ShownInside + len(p.shown)
+	for _, w := range call.Words {
+		size += len(w)
+	}
+	if size <= maxShown {
+		p.shown = diagnostics.AppendCall(p.shown, p.Env.Clock(), p.DB, p.Source(),
+			diagnostics.Redacted(call.Command.FullName(), call.Words))
 	}
 }
-
-// show returns a function that shows the calls of the script to the monitors.
-func (p *program) show() func() {
-	calls := new([]command.Prepared)
-	p.after = calls
-	r := new(executor.Runner)
-	r.Init(p.Env, luaOrigin{p.client()})
-	return func() {
-		r.ReadClock()
-		r.Show(*calls)
-	}
-}
-
-// luaOrigin is the origin of the calls of a script after its end.
-type luaOrigin struct{ executor.Origin }
-
-func (luaOrigin) Source() string { return "lua" }
-
-// maxShown is how many calls of one script monitors see.
-const maxShown = 10000
 
 // The program is the origin of its calls.
 
