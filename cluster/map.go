@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
 	"rlserver/cluster/mux"
+	"rlserver/cluster/overview"
 )
 
 // Member is a node of the cluster.
@@ -25,6 +27,18 @@ type Member struct {
 	// Leaving reports that its replicas are moved to other nodes, and that it is no member when
 	// they are.
 	Leaving bool
+}
+
+// Overview returns what the map has of a node.
+func (m *Member) Overview() overview.Node {
+	n := overview.Node{
+		Name: m.Name, ID: m.ID, Host: m.Host, Port: m.Port, TLSPort: m.TLSPort, Bus: m.Address, Version: m.Version,
+		Leaving: m.Leaving, Heard: -1,
+	}
+	if n.Host == "" {
+		n.Host, _, _ = net.SplitHostPort(m.Address)
+	}
+	return n
 }
 
 // at reports whether a node is where another one says that it is.

@@ -8,59 +8,94 @@ import (
 	"rlserver/cluster/slot"
 )
 
-// Overview returns what this node knows about its cluster. Nodes count as up that were heard within
-// a duration. addressOf returns where clients reach a node. Counts of calls are not set.
-func (n *Node) Overview(within time.Duration, addressOf func(*Member) string) *overview.Cluster {
+// View returns the nodes and groups of the cluster as clients know them; none until it is made.
+// Nodes count as up that were heard within a duration.
+func (n *Node) View(within time.Duration) *overview.Cluster {
 	c := &overview.Cluster{Name: n.self.Name}
 	m := n.Map()
 	if m == nil {
 		return c
 	}
-	c.Timeout, c.NeededTimeout = n.options.Timeout, n.NeededTimeout()
-	c.MapVersion, c.Moves, c.Drained = m.Version, n.Moves(), n.Drained()
-	policies := m.policiesVersion()
-	for number, names := range m.Replicas {
-		o := n.overviewOf(number, names, m.Groups(), policies)
-		o.AtRisk = n.atRisk(number, names)
-		c.Groups = append(c.Groups, o)
-	}
+	c.MapVersion = m.Version
+	c.Nodes, c.Groups = make([]overview.Node, len(m.Members)), make([]overview.Group, m.Groups())
 	for i := range m.Members {
-		member := &m.Members[i]
-		node := overview.Node{
-			Name: member.Name, ID: member.ID, Address: addressOf(member), Version: member.Version, Heard: -1,
-			Leaving: member.Leaving, ClockOff: n.ClockOff(member.Name),
-			RoundTrip: n.roundTrip(member.Name), SyncTime: n.syncTime(member.Name),
-		}
-		if member.Name == n.self.Name {
+		node := m.Members[i].Overview()
+		if node.Name == n.self.Name {
 			node.Heard, node.Up = 0, true
-		} else if ago, ok := n.LastReport(member.Name); ok {
+		} else if ago, ok := n.LastReport(node.Name); ok {
 			node.Heard, node.Up = ago, ago < within
 		}
-		for j := range c.Groups {
-			g := &c.Groups[j]
-			if g.Leader == member.Name {
-				node.Leads++
-			}
-			if slices.Contains(g.Replicas, member.Name) {
-				node.Replicas++
+		c.Nodes[i] = node
+	}
+	for number, names := range m.Replicas {
+		slots, o := slot.RangeOf(number, m.Groups()), &c.Groups[number]
+		o.Number, o.First, o.Last, o.Replicas, o.Role = number, slots.First, slots.Last, names, overview.None
+		if m := n.Leader(number); m != nil {
+			o.Leader = m.Name
+		}
+		if g := n.Group(number); g != nil {
+			s := g.Status()
+			o.Term = s.Term
+			for i := range s.Members {
+				if s.Members[i].Voter {
+					o.Voters++
+				}
 			}
 		}
-		c.Nodes = append(c.Nodes, node)
 	}
 	return c
 }
 
-func (n *Node) overviewOf(number int, names []string, groups int, policies string) overview.Group {
-	slots := slot.RangeOf(number, groups)
-	o := overview.Group{
-		Number: number, First: slots.First, Last: slots.Last, Replicas: names, Role: overview.None,
+// Overview returns View with all figures, except for the counts of calls.
+func (n *Node) Overview(within time.Duration) *overview.Cluster {
+	c, m := n.View(within), n.Map()
+	if len(c.Nodes) == 0 {
+		return c
 	}
-	if m := n.Leader(number); m != nil {
-		o.Leader = m.Name
+	c.Timeout, c.NeededTimeout = n.options.Timeout, n.NeededTimeout()
+	c.Moves, c.Drained = n.Moves(), n.Drained()
+	policies := m.policiesVersion()
+	for number := range c.Groups {
+		g := &c.Groups[number]
+		n.addFigures(g, policies)
+		g.AtRisk = n.atRisk(number, g.Replicas)
 	}
-	g := n.Group(number)
+	for i := range c.Nodes {
+		node := &c.Nodes[i]
+		node.ClockOff = n.ClockOff(node.Name)
+		node.RoundTrip, node.SyncTime = n.roundTrip(node.Name), n.syncTime(node.Name)
+		for j := range c.Groups {
+			g := &c.Groups[j]
+			if g.Leader == node.Name {
+				node.Leads++
+			}
+			if slices.Contains(g.Replicas, node.Name) {
+				node.Replicas++
+			}
+		}
+	}
+	return c
+}
+
+// Others returns the names of the other nodes that were heard within a duration.
+func (n *Node) Others(within time.Duration) (names []string) {
+	m := n.Map()
+	if m == nil {
+		return nil
+	}
+	for i := range m.Members {
+		name := m.Members[i].Name
+		if ago, ok := n.LastReport(name); ok && ago < within && name != n.self.Name {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (n *Node) addFigures(o *overview.Group, policies string) {
+	g := n.Group(o.Number)
 	if g == nil {
-		return o
+		return
 	}
 	f := g.Figures()
 	o.Role, o.Term, o.LogEnd, o.Committed, o.Applied = f.Role, f.Term, f.Last, f.Committed, f.Applied
@@ -69,5 +104,4 @@ func (n *Node) overviewOf(number int, names []string, groups int, policies strin
 		o.Fault = f.Fault.Error()
 	}
 	o.ReplicaCounts = f.ReplicaCounts
-	return o
 }

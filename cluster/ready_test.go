@@ -18,7 +18,7 @@ import (
 )
 
 func (f *fleet) overview(i int) *overview.Cluster {
-	return f.nodes[i].Overview(f.options[i].Timeout, func(*Member) string { return "" })
+	return f.nodes[i].Overview(f.options[i].Timeout)
 }
 
 // ready waits until a node says that the next one may be stopped.

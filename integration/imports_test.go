@@ -39,7 +39,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/cluster/broken":      {},
 	"rlserver/cluster/clustertest": {others: []string{"github.com/anishathalye/porcupine"}},
 	"rlserver/cluster/mux":         {ours: []string{"rlserver/internal/clock"}},
-	"rlserver/cluster/overview":    {ours: []string{"rlserver/internal/stats"}},
+	"rlserver/cluster/overview":    {ours: []string{"rlserver/cluster/slot", "rlserver/internal/stats"}},
 	"rlserver/cluster/saving":      {ours: []string{"rlserver/internal/storage"}},
 	"rlserver/cluster/slot":        {},
 	"rlserver/cluster/wanted":      {},
@@ -271,7 +271,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/resp/commands/clustering": {
 		ours: []string{
-			"rlserver/cluster/slot", "rlserver/engine", "rlserver/engine/object",
+			"rlserver/cluster/overview", "rlserver/cluster/slot", "rlserver/engine", "rlserver/engine/object",
 			"rlserver/internal/grammar",
 			"rlserver/resp/command", "rlserver/resp/config", "rlserver/resp/wire",
 		},

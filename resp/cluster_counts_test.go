@@ -36,7 +36,7 @@ type fakeCluster struct {
 	awaited        chan struct{} // Await returns when something is received
 	server         *Server
 	shared         atomic.Int64 // changes of policies
-	view           command.ClusterView
+	view           overview.Cluster
 	wanted         func() bool                   // calls of other nodes
 	handOver       error                         // of HandOver
 	waits          atomic.Pointer[chan struct{}] // Wait returns when it is closed
@@ -64,9 +64,9 @@ func (f *fakeCluster) Await(context.Context, int) (Partition, error) {
 	return f.partition, nil
 }
 
-func (f *fakeCluster) Refusal() error { return nil }
+func (f *fakeCluster) View() *overview.Cluster { return &f.view }
 
-func (f *fakeCluster) View() command.ClusterView { return f.view }
+func (f *fakeCluster) OtherNodes() []string { return nil }
 
 func (f *fakeCluster) Wanted(string) func() bool { return f.wanted }
 
@@ -82,14 +82,10 @@ func (f *fakeCluster) DeletePolicy(_ *command.Env, name string) (found bool, err
 	return found, err
 }
 
-func (f *fakeCluster) WriteInfo(section string, write func(string, any)) {
-	if section != "cluster" {
-		return
-	}
-	o := &overview.Cluster{Groups: []overview.Group{{
+func (f *fakeCluster) Overview() *overview.Cluster {
+	return &overview.Cluster{Groups: []overview.Group{{
 		Role: overview.Leader, Counts: overview.Counts{GroupCounts: f.server.Stats.Group(0).Snapshot()},
 	}}}
-	o.WriteCluster(write)
 }
 
 func (f *fakeCluster) Ask() func() error { return func() error { return f.Wait(0) } }
@@ -105,6 +101,24 @@ func (f *fakeCluster) Wait(engine.Position) error {
 }
 
 func (f *fakeCluster) Ended() <-chan struct{} { return f.ended }
+
+// clusterOf returns a cluster as its first node sees it, whose nodes are named by their ids; of
+// each group the leader is first, "" for none.
+func clusterOf(nodes []overview.Node, groups ...[]string) overview.Cluster {
+	c := overview.Cluster{Name: nodes[0].ID, Nodes: nodes}
+	for i := range nodes {
+		nodes[i].Name = nodes[i].ID
+	}
+	for i, replicas := range groups {
+		r := slot.RangeOf(i, len(groups))
+		g := overview.Group{Number: i, First: r.First, Last: r.Last, Leader: replicas[0], Replicas: replicas}
+		if g.Leader == "" {
+			g.Replicas = replicas[1:]
+		}
+		c.Groups = append(c.Groups, g)
+	}
+	return c
+}
 
 func newFakeCluster(t *testing.T, with ...func(*Options)) (*fakeCluster, *testServer) {
 	f := &fakeCluster{awaited: make(chan struct{}), ended: make(chan struct{})}
@@ -261,9 +275,7 @@ func TestCountsOnce(t *testing.T) {
 func TestClusterCommandsAboutNodes(t *testing.T) {
 	f, ts := newFakeCluster(t)
 	one, two, none := strings.Repeat("1", 40), strings.Repeat("2", 40), strings.Repeat("3", 40)
-	f.view = command.ClusterView{
-		Me: one, Nodes: []command.ClusterNode{{ID: one, Up: true}, {ID: two}}, Groups: [][]string{{one, two}},
-	}
+	f.view = clusterOf([]overview.Node{{ID: one, Up: true}, {ID: two}}, []string{one, two})
 	c := ts.dial()
 	c.check([]answer{
 		{"CLUSTER REPLICAS " + one, "*0"},
@@ -334,10 +346,10 @@ func TestPostponedRepliesOfAnEndedLeadershipAreReplaced(t *testing.T) {
 func TestClusterNodesHaveOneRole(t *testing.T) {
 	f, ts := newFakeCluster(t)
 	one, two, three := strings.Repeat("1", 40), strings.Repeat("2", 40), strings.Repeat("3", 40)
-	f.view = command.ClusterView{Me: one, Nodes: []command.ClusterNode{
-		{ID: one, Host: "a", Port: 1, Up: true}, {ID: two, Host: "b", Port: 2, Up: true},
-		{ID: three, Host: "c", Port: 3},
-	}, Groups: [][]string{{one, two, three}, {two, one, three}, {one, two, three}, {one, three, two}}}
+	f.view = clusterOf([]overview.Node{
+		{ID: one, Host: "a", Port: 1, Bus: "a:0", Up: true}, {ID: two, Host: "b", Port: 2, Bus: "b:0", Up: true},
+		{ID: three, Host: "c", Port: 3, Bus: "c:0"},
+	}, []string{one, two, three}, []string{two, one, three}, []string{one, two, three}, []string{one, three, two})
 	c := ts.dial()
 	assert.Equal(t, "*4 *3 :0 :4095 *4 $1 a :1 $40 "+one+" *0 *3 :4096 :8191 *4 $1 b :2 $40 "+two+" *0 "+
 		"*3 :8192 :12287 *4 $1 a :1 $40 "+one+" *0 *3 :12288 :16383 *4 $1 a :1 $40 "+one+" *0",
@@ -377,10 +389,11 @@ func TestClusterInfoAgreesWithClusterNodes(t *testing.T) {
 	ids := []string{strings.Repeat("1", 40), strings.Repeat("2", 40), strings.Repeat("3", 40)}
 	for bits := range 4 * 4 * 4 { // leaders of two groups, 3: none; which of the other nodes are up
 		leaders, up := []int{bits % 4, bits / 4 % 4}, []bool{true, bits/16%2 == 1, bits/32 == 1}
-		v := command.ClusterView{Me: ids[0]}
+		var members []overview.Node
+		var groups [][]string
 		down := 0
 		for i, id := range ids {
-			v.Nodes = append(v.Nodes, command.ClusterNode{ID: id, Host: "h", Port: 1 + i, Up: up[i]})
+			members = append(members, overview.Node{ID: id, Host: "h", Port: 1 + i, Up: up[i]})
 			if !up[i] {
 				down++
 			}
@@ -395,9 +408,9 @@ func TestClusterInfoAgreesWithClusterNodes(t *testing.T) {
 					nodes = append(nodes, id)
 				}
 			}
-			v.Groups = append(v.Groups, nodes)
+			groups = append(groups, nodes)
 		}
-		f.view = v
+		f.view = clusterOf(members, groups...)
 		info, nodes := c.do("CLUSTER INFO"), c.do("CLUSTER NODES")
 		listed := 0
 		for word := range strings.FieldsSeq(nodes) {
@@ -430,7 +443,7 @@ func TestClusterInfoAgreesWithClusterNodes(t *testing.T) {
 // CLUSTER FAILOVER says what could not be handed over.
 func TestClusterFailoverThatFails(t *testing.T) {
 	f, ts := newFakeCluster(t)
-	f.view.Groups = [][]string{{"a", "b"}}
+	f.view.Groups = []overview.Group{{Leader: "a", Replicas: []string{"a", "b"}}}
 	f.handOver = errors.New("groups [0] (b is down)")
 	c := ts.dial()
 	assert.Equal(t, "-ERR this node still leads groups [0] (b is down). It goes on trying", c.do("CLUSTER FAILOVER"))

@@ -52,6 +52,8 @@ type Cluster interface {
 	// Wanted returns a function that reports whether another node still waits for its calls of an
 	// epoch, see forward.Nodes; nil: it always does.
 	Wanted(epoch string) func() bool
+	// OtherNodes returns the names of the other nodes that are heard.
+	OtherNodes() []string
 	forward.Nodes
 }
 

@@ -36,24 +36,13 @@ func (s *Server) place(o *Options) {
 	s.Env.Cluster, s.Databases, s.Mode, s.ChangeUsers = o.Cluster, 16, "cluster", s.changeUsers
 	s.cluster = o.Cluster
 	s.Channels.Relay = relay.New(relay.Options{
-		Others: s.otherNodes, Dial: o.Cluster.DialNode, Most: &o.Settings.PubSub.NodeQueue,
+		Others: o.Cluster.OtherNodes, Dial: o.Cluster.DialNode, Most: &o.Settings.PubSub.NodeQueue,
 	})
-	s.Tracking.Links = s.Tracking.NewLinks(s.otherNodes, o.Cluster.DialNode, s.listener.Elsewhere)
+	s.Tracking.Links = s.Tracking.NewLinks(o.Cluster.OtherNodes, o.Cluster.DialNode, s.listener.Elsewhere)
 	s.passing = forward.NewPool(forward.Options{
 		Nodes: o.Cluster, Hold: o.Hold, MostLinks: max(1, o.Settings.Start.Cluster.ProxyLinks),
 		Held: func(group int) (release func(refused bool)) { return s.Stats.Group(group).Hold() },
 	})
-}
-
-// otherNodes returns the names of the other nodes that are heard.
-func (s *Server) otherNodes() (names []string) {
-	v := s.cluster.View()
-	for i := range v.Nodes {
-		if n := &v.Nodes[i]; n.Up && n.ID != v.Me {
-			names = append(names, n.Name)
-		}
-	}
-	return names
 }
 
 // endShards ends the subscriptions to shard channels of groups that this node does not lead. It

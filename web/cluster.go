@@ -192,7 +192,7 @@ func viewCluster(c *overview.Cluster) *clusterView {
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		v.Nodes = append(v.Nodes, nodeView{
-			Name: n.Name, Address: n.Address, Version: n.Version, Me: n.Name == c.Name, Up: n.Up,
+			Name: n.Name, Address: n.Address(false), Version: n.Version, Me: n.Name == c.Name, Up: n.Up,
 			Leaving: n.Leaving,
 			Heard:   max(-1, n.Heard.Milliseconds()), Leads: n.Leads, Replicas: n.Replicas,
 		})

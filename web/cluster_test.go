@@ -20,7 +20,7 @@ func exampleCluster(groups int) *overview.Cluster {
 	c := &overview.Cluster{Name: "a", Proxy: overview.Proxy{
 		Clients: 1, LinksIn: 2, LinksOut: 3, Calls: 4, Again: 5, Unknown: 6, Failed: 7, LinkWaits: 8,
 	}, Nodes: []overview.Node{
-		{Name: "a", Address: "a:6379", Up: true, Leads: 1, Replicas: groups}, {Name: "b", Heard: -1},
+		{Name: "a", Host: "a", Port: 6379, Up: true, Leads: 1, Replicas: groups}, {Name: "b", Heard: -1},
 	}}
 	for i := range groups {
 		c.Groups = append(c.Groups, overview.Group{

@@ -58,7 +58,7 @@ func (c *Cluster) WriteCluster(write func(name string, value any)) {
 			heard = n.Heard.Milliseconds()
 		}
 		write(fmt.Sprint("node", i), fmt.Sprintf("name=%s,address=%s,up=%d,leaving=%d,heard_ms=%d,leads=%d,"+
-			"replicas=%d,clock_off=%d,round_trip_us=%d,sync_us=%d,version=%s", n.Name, n.Address, digit(n.Up),
+			"replicas=%d,clock_off=%d,round_trip_us=%d,sync_us=%d,version=%s", n.Name, n.Address(false), digit(n.Up),
 			digit(n.Leaving), heard, n.Leads, n.Replicas, digit(n.ClockOff), n.RoundTrip.Microseconds(),
 			n.SyncTime.Microseconds(), n.Version))
 	}

@@ -49,8 +49,11 @@ type Proxy struct {
 
 // Node is a node of the cluster.
 type Node struct {
-	Name, ID string
-	Address  string // for clients, host:port
+	Name, ID string // the id has 40 hex digits
+	Host     string // for clients
+	Port     int    // for clients without TLS; 0: no port
+	TLSPort  int    // for clients with TLS; 0: no port
+	Bus      string // for other nodes, host:port
 	Version  string
 	Leaving  bool          // its replicas are moved to others, then it is no member
 	Up       bool          // it is this node, or has reported a short time ago
@@ -68,6 +71,7 @@ type Group struct {
 	First, Last int // slots
 	Leader      string
 	Replicas    []string // names of nodes
+	Voters      int      // of which a majority agrees; 0: this node does not know it
 	Role        string   // of this node
 	Fault       string   // why the replica is broken
 	Disk        error    // why the last entry could not be stored; nil: it was

@@ -16,8 +16,8 @@ func example() *Cluster {
 	return &Cluster{
 		Name: "a", Drained: true, Proxy: Proxy{1, 2, 3, 4, 5, 6, 7, 8},
 		Nodes: []Node{
-			{Name: "a", Address: "a:6379", Up: true, Leads: 1, Replicas: 2, Version: "1"},
-			{Name: "b", Address: "b:6379", Heard: -1, Leaving: true, ClockOff: true},
+			{Name: "a", Host: "a", Port: 6379, Up: true, Leads: 1, Replicas: 2, Version: "1"},
+			{Name: "b", Host: "b", Port: 6379, Heard: -1, Leaving: true, ClockOff: true},
 		},
 		Groups: []Group{
 			{

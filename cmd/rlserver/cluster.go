@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"net"
-	"strconv"
 	"time"
 
 	"rlserver/cluster"
@@ -14,7 +12,6 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/background"
 	"rlserver/resp"
-	"rlserver/resp/command"
 )
 
 // groupShards is how many shards the engine of a group has: a node has several groups.
@@ -144,94 +141,25 @@ func (c *clusterParts) ChangeUsers(change []byte) (deleted int, err error) {
 	return deleted, err
 }
 
-func hostOf(m *cluster.Member) string {
-	if m.Host != "" {
-		return m.Host
-	}
-	host, _, _ := net.SplitHostPort(m.Address)
-	return host
-}
-
-func addressOf(m *cluster.Member, tls bool) string {
-	ports := command.ClusterNode{Port: m.Port, TLSPort: m.TLSPort}
-	return net.JoinHostPort(hostOf(m), strconv.Itoa(ports.PortFor(tls)))
-}
-
 func movedTo(m *cluster.Member) *slot.MovedError {
-	return &slot.MovedError{Node: m.Name, Address: addressOf(m, false), TLSAddress: addressOf(m, true)}
+	n := m.Overview()
+	return &slot.MovedError{Node: n.Name, Address: n.Address(false), TLSAddress: n.Address(true)}
 }
 
 // View implements resp.Cluster.
-func (c *clusterParts) View() (v command.ClusterView) {
-	m := c.Node.Map()
-	if m == nil {
-		return v
-	}
-	ids := make(map[string]string)
-	for i := range m.Members {
-		member := &m.Members[i]
-		_, busPort, _ := net.SplitHostPort(member.Address)
-		bus, _ := strconv.Atoi(busPort)
-		ago, heard := c.Node.LastReport(member.Name)
-		up := member.Name == c.Node.Name() || heard && ago < c.hold
-		ids[member.Name] = member.ID
-		v.Nodes = append(v.Nodes, command.ClusterNode{
-			ID: member.ID, Name: member.Name, Host: hostOf(member), Port: member.Port, TLSPort: member.TLSPort,
-			BusPort: bus, Up: up,
-		})
-		if member.Name == c.Node.Name() {
-			v.Me = member.ID
-		}
-	}
-	for number, names := range m.Replicas {
-		nodes := []string{""}
-		leader := c.Node.Leader(number)
-		if leader != nil && ids[leader.Name] != "" { // it may be a later member than the map has
-			nodes[0] = leader.ID
-		}
-		for _, name := range names {
-			if leader == nil || name != leader.Name {
-				nodes = append(nodes, ids[name])
-			}
-		}
-		v.Groups = append(v.Groups, nodes)
-		voters := 0
-		if g := c.Node.Group(number); g != nil {
-			st := g.Status()
-			v.Term = max(v.Term, st.Term)
-			for _, s := range st.Members {
-				if s.Voter {
-					voters++
-				}
-			}
-		}
-		v.Voters = append(v.Voters, voters)
-	}
-	return v
-}
+func (c *clusterParts) View() *overview.Cluster { return c.Node.View(c.hold) }
 
-// Overview returns what this node knows about its cluster.
+// OtherNodes implements resp.Cluster.
+func (c *clusterParts) OtherNodes() []string { return c.Others(c.hold) }
+
+// Overview implements resp.Cluster.
 func (c *clusterParts) Overview() *overview.Cluster {
-	o := c.Node.Overview(c.hold, func(m *cluster.Member) string { return addressOf(m, false) })
+	o := c.Node.Overview(c.hold)
 	for i := range o.Groups {
 		o.Groups[i].GroupCounts = c.p.server.Stats.Group(i).Snapshot()
 	}
 	o.Proxy = c.p.server.ProxyCounts()
 	return o
-}
-
-// Refusal implements resp.Cluster.
-func (c *clusterParts) Refusal() error { return nil }
-
-// WriteInfo implements resp.Cluster.
-func (c *clusterParts) WriteInfo(section string, write func(string, any)) {
-	switch section {
-	case "cluster":
-		write("cluster_enabled", 1)
-		c.Overview().WriteCluster(write)
-	case "replication":
-		c.Overview().WriteReplication(write)
-	}
 }
 
 // HandOver implements resp.Cluster.

@@ -56,7 +56,7 @@ func (x *Executor) Resolve(p *command.Prepared, words [][]byte, last *command.Co
 		return err
 	}
 	if p.Command.Flags&command.AnyKeys != 0 {
-		p.All = x.env.Mode != "cluster" && x.env.Settings.ScriptsTakeAll.Load() != 0
+		p.All = !x.env.InCluster() && x.env.Settings.ScriptsTakeAll.Load() != 0
 	}
 	return nil
 }

@@ -3,8 +3,10 @@ package clustering
 import (
 	"fmt"
 	"math"
+	"net"
 	"strings"
 
+	"rlserver/cluster/overview"
 	"rlserver/cluster/slot"
 	"rlserver/engine"
 	"rlserver/engine/object"
@@ -51,20 +53,22 @@ func init() {
 }
 
 const (
+	errNoCluster = engine.Error("ERR This instance has cluster support disabled")
+
 	errBadSlot = engine.Error("ERR Invalid slot")
 	errBadKeys = engine.Error("ERR Invalid slot or number of keys")
 )
 
 func inCluster(run func(*command.Call) error) func(*command.Call) error {
 	return func(c *command.Call) error {
-		if err := c.Env.Cluster.Refusal(); err != nil {
-			return err
+		if !c.Env.InCluster() {
+			return errNoCluster
 		}
 		return run(c)
 	}
 }
 
-func viewOf(c *command.Call) command.ClusterView { return c.Env.Cluster.View() }
+func viewOf(c *command.Call) *overview.Cluster { return c.Env.Cluster.View() }
 
 // accept handles calls for which nothing is to be done. The state of the cluster is stored with
 // each change.
@@ -81,28 +85,33 @@ func clusterKeySlot(c *command.Call) error {
 
 // clusterMyID handles CLUSTER MYID.
 func clusterMyID(c *command.Call) error {
-	c.Reply.BulkString(viewOf(c).Me)
+	id := ""
+	v := viewOf(c)
+	if n := v.Node(v.Name); n != nil {
+		id = n.ID
+	}
+	c.Reply.BulkString(id)
 	return nil
 }
 
 // clusterInfo handles CLUSTER INFO. It counts what CLUSTER NODES, SLOTS and SHARDS list.
 func clusterInfo(c *command.Call) error {
 	v := viewOf(c)
-	var slots [command.SlotsFail + 1]int
+	var slots [overview.SlotsFail + 1]int
 	assigned, size := 0, 0
 	for g := range v.Groups {
-		r := slot.RangeOf(g, len(v.Groups))
-		slots[v.State(g)] += r.Last - r.First + 1
+		g := &v.Groups[g]
+		slots[v.State(g)] += g.Last - g.First + 1
 	}
 	for i := range v.Nodes {
-		led := v.Slots(v.Nodes[i].ID)
+		led := v.Slots(&v.Nodes[i])
 		for _, r := range led {
 			assigned += r.Last - r.First + 1
 		}
 		size += min(1, len(led))
 	}
 	state := "ok"
-	if assigned < slot.Count || slots[command.SlotsFail] > 0 {
+	if assigned < slot.Count || slots[overview.SlotsFail] > 0 {
 		state = "fail"
 	}
 	var b strings.Builder
@@ -110,9 +119,9 @@ func clusterInfo(c *command.Call) error {
 		name  string
 		value any
 	}{
-		{"state", state}, {"slots_assigned", assigned}, {"slots_ok", slots[command.SlotsOK]},
-		{"slots_pfail", slots[command.SlotsPFail]}, {"slots_fail", slots[command.SlotsFail]},
-		{"known_nodes", len(v.Nodes)}, {"size", size}, {"current_epoch", v.Term}, {"my_epoch", v.Term},
+		{"state", state}, {"slots_assigned", assigned}, {"slots_ok", slots[overview.SlotsOK]},
+		{"slots_pfail", slots[overview.SlotsPFail]}, {"slots_fail", slots[overview.SlotsFail]},
+		{"known_nodes", len(v.Nodes)}, {"size", size}, {"current_epoch", v.Term()}, {"my_epoch", v.Term()},
 	} {
 		fmt.Fprintf(&b, "cluster_%s:%v\r\n", f.name, f.value)
 	}
@@ -124,16 +133,18 @@ func clusterInfo(c *command.Call) error {
 func clusterNodes(c *command.Call) error {
 	v := viewOf(c)
 	var b strings.Builder
-	for _, n := range v.Nodes {
+	for i := range v.Nodes {
+		n := &v.Nodes[i]
 		flags, link := "master", "connected"
-		if n.ID == v.Me {
+		if n.Name == v.Name {
 			flags = "myself,master"
 		} else if !n.Up {
 			flags, link = "master,fail?", "disconnected"
 		}
 		port := n.PortFor(c.Conn.TLS())
-		fmt.Fprintf(&b, "%s %s:%d@%d %s - 0 0 %d %s", n.ID, n.Host, port, n.BusPort, flags, v.Term, link)
-		for _, r := range v.Slots(n.ID) {
+		_, bus, _ := net.SplitHostPort(n.Bus)
+		fmt.Fprintf(&b, "%s %s:%d@%s %s - 0 0 %d %s", n.ID, n.Host, port, bus, flags, v.Term(), link)
+		for _, r := range v.Slots(n) {
 			if r.First == r.Last {
 				fmt.Fprintf(&b, " %d", r.First)
 			} else {
@@ -151,10 +162,11 @@ func clusterSlots(c *command.Call) error {
 	v := viewOf(c)
 	c.Reply.Array(len(v.Groups))
 	for g := range v.Groups {
-		r, n := slot.RangeOf(g, len(v.Groups)), v.Node(v.Shown(g))
+		g := &v.Groups[g]
+		n := v.Shown(g)
 		c.Reply.Array(3)
-		c.Reply.Integer(int64(r.First))
-		c.Reply.Integer(int64(r.Last))
+		c.Reply.Count(g.First)
+		c.Reply.Count(g.Last)
 		c.Reply.Array(4)
 		c.Reply.BulkString(n.Host)
 		c.Reply.Integer(int64(n.PortFor(c.Conn.TLS())))
@@ -171,7 +183,7 @@ func clusterShards(c *command.Call) error {
 	c.Reply.Array(len(v.Nodes))
 	for i := range v.Nodes {
 		n := &v.Nodes[i]
-		slots := v.Slots(n.ID)
+		slots := v.Slots(n)
 		c.Reply.Mapping(2)
 		c.Reply.BulkString("slots")
 		c.Reply.Array(2 * len(slots))
@@ -186,7 +198,7 @@ func clusterShards(c *command.Call) error {
 	return nil
 }
 
-func writeShardNode(r *wire.Reply, n *command.ClusterNode) {
+func writeShardNode(r *wire.Reply, n *overview.Node) {
 	health := "online"
 	if !n.Up {
 		health = "fail"

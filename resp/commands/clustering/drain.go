@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"rlserver/cluster/overview"
 	"rlserver/engine"
 	"rlserver/resp/command"
 )
@@ -34,7 +35,7 @@ func clusterFailover(c *command.Call) error {
 	switch {
 	case c.Executing:
 		return errFailoverInMulti
-	case alone(&v):
+	case alone(v):
 		return errAlone
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), handOverAfter)
@@ -48,8 +49,10 @@ func clusterFailover(c *command.Call) error {
 }
 
 // alone reports whether no other node has a replica of any group.
-func alone(v *command.ClusterView) bool {
-	return len(v.Groups) > 0 && !slices.ContainsFunc(v.Groups, func(nodes []string) bool { return len(nodes) > 1 })
+func alone(v *overview.Cluster) bool {
+	return len(v.Groups) > 0 && !slices.ContainsFunc(v.Groups, func(g overview.Group) bool {
+		return len(g.Replicas) > 1 || len(g.Replicas) == 1 && g.Leader != "" && g.Leader != g.Replicas[0]
+	})
 }
 
 // clusterDrain handles CLUSTER DRAIN: this node leads no group any more until it is started again.
@@ -61,7 +64,7 @@ func clusterDrain(c *command.Call) error {
 		return errDrainInMulti
 	case len(v.Groups) == 0:
 		return errNotMade
-	case alone(&v):
+	case alone(v):
 		return errAlone
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), handOverAfter)

@@ -5,6 +5,7 @@ import (
 	"net"
 	"strconv"
 
+	"rlserver/cluster/overview"
 	"rlserver/engine"
 	"rlserver/resp/command"
 )
@@ -83,9 +84,9 @@ func clusterCountReports(c *command.Call) error {
 }
 
 // nodeOf returns the node that the next argument is the id of.
-func nodeOf(c *command.Call) (*command.ClusterNode, error) {
+func nodeOf(c *command.Call) (*overview.Node, error) {
 	id, v := string(c.Args.Next()), viewOf(c)
-	n := v.Node(id)
+	n := v.NodeByID(id)
 	if n == nil {
 		return nil, engine.Error("ERR Unknown node " + id)
 	}

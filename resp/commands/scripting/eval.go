@@ -71,7 +71,7 @@ func run(c *command.Call, script lookup) error {
 	switch {
 	case c.Command.Flags&command.Readonly != 0 && e.Flags&lua.Declared != 0 && e.Flags&lua.NoWrites == 0:
 		return errWritesInReadonly
-	case e.Flags&lua.NoCluster != 0 && c.Env.Mode == "cluster":
+	case e.Flags&lua.NoCluster != 0 && c.Env.InCluster():
 		return errNoClusterRun
 	case e.Flags&lua.Declared != 0 && e.Flags&(lua.AllowOOM|lua.NoWrites) == 0 && c.Env.Engine.Crowded():
 		return engine.ErrOutOfMemory

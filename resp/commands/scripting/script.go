@@ -208,7 +208,7 @@ func shaOf(word []byte) (sha [shaLen]byte, ok bool) {
 // the position that the call has seen.
 func known(env *command.Env, sha string) (s *script.Script, seen engine.Position) {
 	s, position := env.Engine.Scripts.Get(sha)
-	if s != nil || env.Mode != "cluster" {
+	if s != nil || !env.InCluster() {
 		return s, engine.Position(position)
 	}
 	if s, _ = env.Home.Scripts.Get(sha); s != nil {

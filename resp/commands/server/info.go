@@ -275,14 +275,16 @@ func writeStats(r *report) {
 }
 
 func writeReplication(r *report) {
-	nodes := r.env.Cluster.View()
+	nodes := r.env.Cluster.Overview()
 	r.field("role", "master") // in a cluster each node leads some groups, or may soon
 	r.field("connected_slaves", nodes.Others())
 	r.field("master_failover_state", "no-failover")
 	r.zero("master_repl_offset")
 	r.field("second_repl_offset", -1) // as in Redis: there was no other primary
 	r.zero("repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen")
-	r.env.Cluster.WriteInfo("replication", r.field)
+	if r.env.InCluster() {
+		nodes.WriteReplication(r.field)
+	}
 }
 
 func writeCPU(r *report) {
@@ -300,7 +302,14 @@ func writeCPU(r *report) {
 // ratio formats a/b with two decimals, as Redis does.
 func ratio(a, b int64) string { return fmt.Sprintf("%.2f", float64(a)/float64(max(1, b))) }
 
-func writeCluster(r *report) { r.env.Cluster.WriteInfo("cluster", r.field) }
+func writeCluster(r *report) {
+	if !r.env.InCluster() {
+		r.zero("cluster_enabled")
+		return
+	}
+	r.field("cluster_enabled", 1)
+	r.env.Cluster.Overview().WriteCluster(r.field)
+}
 
 func writeKeyspace(r *report) {
 	for db := range r.env.Engine.Databases() {
