@@ -2,7 +2,6 @@ package engine
 
 import (
 	"rlserver/engine/effect"
-	"rlserver/engine/hits"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 )
@@ -28,7 +27,7 @@ var lease = algorithm{
 }
 
 func (tx *Tx) decideLease(o object.Object, rule limit.Lease, id []byte, cost int64) limit.Decision {
-	tx.log = hits.In(o)
+	tx.log.Load(o)
 	return rule.Decide(&tx.log, tx.log.Rank(id), tx.now, cost)
 }
 

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"rlserver/engine/effect"
-	"rlserver/engine/hits"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/rule"
@@ -17,7 +16,7 @@ var slide = algorithm{
 	decide: func(tx *Tx, p *part) error {
 		rules := tx.rulesOf(p)
 		if !p.asks {
-			tx.log = hits.In(p.object)
+			tx.log.Load(p.object)
 			p.answer = limit.RepeatedAll(rules, &tx.log, tx.now)
 			return nil
 		}
@@ -48,9 +47,9 @@ var slide = algorithm{
 // longest window already is admitted, and nothing is recorded. If the limits could admit the cost,
 // but it is above effect.MaxHits, the error is ErrTooManyHits.
 func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.Decision, error) {
-	o := tx.lookup(k)
-	if _, err := as[*object.ZSet](o); err != nil {
-		return limit.Decision{}, err
+	o := tx.lookupPacked(k)
+	if !slide.fits(o) {
+		return limit.Decision{}, ErrWrongType
 	}
 	d, repeated := tx.decideSlide(o, rules, cost, id)
 	if cost > effect.MaxHits && d.RetryAfter != limit.Never && !repeated {
@@ -72,7 +71,7 @@ func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.D
 func (tx *Tx) decideSlide(
 	o object.Object, rules []limit.Window, cost int64, id []byte,
 ) (d limit.Decision, repeated bool) {
-	tx.log = hits.In(o)
+	tx.log.Load(o)
 	if id != nil && tx.log.Set != nil {
 		if at, ok := tx.log.Admitted(id); ok && at > float64(tx.now-limit.Longest(rules)) {
 			return limit.RepeatedAll(rules, &tx.log, tx.now), true
@@ -95,12 +94,14 @@ func (tx *Tx) recordSlide(k Key, o object.Object, id []byte, trim int, cost, exp
 
 // recordHits drops the lapsed hits, adds new ones and sets the deadline, in one effect.
 func (tx *Tx) recordHits(k Key, o object.Object, trim int, n, expireAt int64) object.Object {
-	seq := tx.e.shardOf(k).seq.Next(hits.In(o).Set, tx.now, uint64(n))
+	tx.log.Reload(o)
+	seq := tx.e.shardOf(k).seq.Next(tx.log.Set, tx.now, uint64(n))
 	added := effect.Hits{At: tx.now, Seq: seq, N: n}
 	return tx.apply(o, &effect.Effect{Kind: effect.AddHits, Key: k, Lo: trim, Hits: added, ExpireAt: expireAt})
 }
 
 func (tx *Tx) recordHitsAs(k Key, o object.Object, id []byte, trim int, n, expireAt int64) object.Object {
+	o = tx.e.unpacked(tx.db, k, o)
 	if trim > 0 {
 		o = tx.apply(o, &effect.Effect{Kind: effect.RemoveSpan, Key: k, Hi: trim})
 	}

@@ -68,7 +68,7 @@ func (e *Engine) applyState(o object.Object, f *effect.Effect) (after object.Obj
 	}
 	sh := e.shardOf(f.Key)
 	if o == nil {
-		o = sh.create(f.DB, f.Key, form)
+		o = sh.create(f.DB, f.Key, form, 0)
 	}
 	object.SetState(o, f)
 	sh.setDeadline(f.DB, f.Key.Hash, o, f.ExpireAt)
@@ -78,12 +78,13 @@ func (e *Engine) applyState(o object.Object, f *effect.Effect) (after object.Obj
 // applyExtension changes the extension of a limiter, which gets one.
 func (e *Engine) applyExtension(o object.Object, f *effect.Effect) object.Object {
 	sh := e.shardOf(f.Key)
+	o = e.unpacked(f.DB, f.Key, o)
 	switch form := object.Form(f.Hi); {
 	case o != nil:
 	case form == 0:
 		o = sh.insert(f.DB, f.Key.Hash, e.newZSet(f.Key.Name))
 	default:
-		o = sh.create(f.DB, f.Key, form)
+		o = sh.create(f.DB, f.Key, form, 0)
 	}
 	weight := o.Weight()
 	extended, x := object.Extend(o)

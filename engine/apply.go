@@ -64,6 +64,7 @@ func (e *Engine) replay(f *effect.Effect) error {
 	if f.Kind.ChangesKey() {
 		o = e.shardOf(f.Key).find(f.DB, f.Key)
 	}
+	o, packs := e.openFor(o, f)
 	if o == nil && f.Kind == effect.Delete {
 		// it had expired when the snapshot was taken from which this state was loaded, and was
 		// deleted later
@@ -83,7 +84,11 @@ func (e *Engine) replay(f *effect.Effect) error {
 		return fmt.Errorf("effect %s on %.64q does not fit what the key holds, %s",
 			f.Kind, f.Key.Name, object.TypeOf(o))
 	}
-	e.apply(o, f)
+	if packs {
+		e.applyToLog(o, f)
+	} else {
+		e.apply(o, f)
+	}
 	return nil
 }
 
@@ -252,20 +257,5 @@ func (e *Engine) applyZSet(f *effect.Effect) object.Object {
 	z := e.newZSet(f.Key.Name)
 	z.Set = *f.Set
 	e.put(f.DB, f.Key, z)
-	return z
-}
-
-// applyHits trims a log and records hits in it.
-func (e *Engine) applyHits(o object.Object, f *effect.Effect) object.Object {
-	z := holding(e, o, f, e.newZSet)
-	weight := z.Weight()
-	if f.Lo > 0 {
-		z.Set.RemoveSpan(0, f.Lo)
-	}
-	f.Hits.Record(&z.Set)
-	e.grown(f, z.Weight()-weight)
-	sh := e.shardOf(f.Key)
-	sh.seq.Use(f.Hits.At, f.Hits.Seq+uint64(f.Hits.N))
-	sh.setDeadline(f.DB, f.Key.Hash, z, f.ExpireAt)
 	return z
 }

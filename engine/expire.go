@@ -176,6 +176,9 @@ func (e *Engine) MoveBack(latest, present int64) (changed int) {
 			tx.db = db
 			for _, o := range slices.Collect(sh.dbs[db].keys.All()) {
 				before := tx.changed
+				if l, ok := o.(*object.Log); ok && l.Newest() > present {
+					o = e.unpacked(db, e.Key(object.BytesOf(l.Name())), l)
+				}
 				m.Move(o)
 				if tx.changed != before {
 					changed++

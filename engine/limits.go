@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"rlserver/engine/effect"
-	"rlserver/engine/hits"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/rule"
@@ -28,8 +27,8 @@ func as[T object.Object](o object.Object) (t T, err error) {
 // changes. A missing key is an unused limiter. A cost of 0 is a peek. It returns an error if the
 // key holds another type, if the window cannot be counted (see limit.Fixed), and ErrTooManyHits.
 func (tx *Tx) Decide(l *Limit) (limit.Decision, error) {
-	o := tx.lookup(l.Key)
 	a := l.algorithm()
+	o := tx.lookupFor(a, l.Key)
 	if !a.fits(o) {
 		return limit.Decision{}, ErrWrongType
 	}
@@ -187,7 +186,7 @@ func (tx *Tx) findParts(limits []Limit, peek bool) error {
 			p.several = true
 			continue
 		}
-		o := tx.lookup(l.Key)
+		o := tx.lookupFor(a, l.Key)
 		if !a.fits(o) || a.id == namesHits && tx.leased(o) {
 			if o = tx.former(l.Key, o); !a.fits(o) {
 				return ErrWrongType
@@ -318,7 +317,7 @@ func (tx *Tx) admitsFrom(p *part, t int64) int64 {
 	if a.admitsFrom == nil || !p.asks {
 		return t
 	}
-	tx.log = hits.In(p.object)
+	tx.log.Load(p.object)
 	return min(a.admitsFrom(tx, p, t), max(t, goneAt(p.object)))
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"rlserver/engine/hits"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/policy"
@@ -176,12 +175,12 @@ func (tx *Tx) repeats(limits []Limit, id []byte, peek bool) bool {
 		if l.algorithm().id != namesHits || l.Cost == 0 && !peek {
 			continue
 		}
-		z, ok := tx.lookup(l.Key).(*object.ZSet)
-		if !ok || tx.leased(z) {
+		o := tx.lookupPacked(l.Key)
+		if object.TypeOf(o) != object.TypeZSet || tx.leased(o) {
 			return false
 		}
-		log := hits.In(z)
-		if at, ok := log.Admitted(id); !ok || at <= float64(tx.now-l.Slide.Length) {
+		tx.log.Load(o)
+		if at, ok := tx.log.Admitted(id); !ok || at <= float64(tx.now-l.Slide.Length) {
 			return false
 		}
 		found = true
@@ -232,7 +231,7 @@ func (tx *Tx) look(one []Limit) (d limit.Decision, err error) {
 // limiter or sorted set with a deadline. It returns any other object, and all outside of Check.
 func (tx *Tx) former(k Key, o object.Object) object.Object {
 	switch o.(type) {
-	case *object.ZSet, object.State:
+	case *object.ZSet, *object.Log, object.State:
 	default:
 		return o
 	}
@@ -247,12 +246,11 @@ func (tx *Tx) former(k Key, o object.Object) object.Object {
 
 // leased reports whether Check meets a log of a former policy of leases: hits are in the past.
 func (tx *Tx) leased(o object.Object) bool {
-	z, ok := o.(*object.ZSet)
-	if !tx.check.running || !ok || z.Set.Len() == 0 {
+	if !tx.check.running {
 		return false
 	}
-	last := z.Set.ScoreAt(z.Set.Len() - 1)
-	return last > float64(tx.now)
+	tx.log.Load(o)
+	return tx.log.Len() > 0 && tx.log.At(tx.log.Len()-1) > float64(tx.now)
 }
 
 // and combines the answer about the i-th limit with that about the limits before it.

@@ -46,6 +46,7 @@ type shard struct {
 
 	stats   counts.Lookups
 	counts  counts.Counts
+	few     fewHits
 	types   [len(object.Types)]atomic.Int64 // keys of each type; as stats
 	changes atomic.Int64                    // changed under the lock, but read without
 
@@ -102,9 +103,9 @@ func (sh *shard) insert(db int, hash uint64, o object.Object) object.Object {
 	return sh.inserted(db, hash, sh.space(db).keys.Insert(sh.e.place(hash), o))
 }
 
-// create is insert for an unused limiter.
-func (sh *shard) create(db int, k Key, f object.Form) object.Object {
-	return sh.inserted(db, k.Hash, sh.space(db).keys.Create(sh.e.place(k.Hash), f, k.Name))
+// create is insert for an unused limiter, with room for hits, see table.Table.Create.
+func (sh *shard) create(db int, k Key, f object.Form, room int) object.Object {
+	return sh.inserted(db, k.Hash, sh.space(db).keys.Create(sh.e.place(k.Hash), f, k.Name, room))
 }
 
 func (sh *shard) inserted(db int, hash uint64, o object.Object) object.Object {

@@ -134,6 +134,8 @@ func contentOf(o object.Object) string {
 		for _, field := range slices.Sorted(maps.Keys(fields)) {
 			fmt.Fprintf(&b, "%q=%q ", field, fields[field])
 		}
+	case *object.Log:
+		return contentOf(o.Unpacked(nil))
 	case *object.ZSet:
 		for member, score := range o.Set.Ascend(0, o.Set.Len()) {
 			fmt.Fprintf(&b, "%q=%v ", member, score)
@@ -186,6 +188,8 @@ func requireSound(t testing.TB, e *Engine) {
 				switch o := o.(type) {
 				case *object.Hash:
 					require.NotZero(t, o.Fields.Len(), "%q is empty", o.Name)
+				case *object.Log:
+					require.NoError(t, o.Unpacked(nil).Set.Check())
 				case *object.ZSet:
 					require.True(t, o.Set.Len() > 0 || !o.Ext.Empty(), "%q is empty", o.Name)
 					require.NoError(t, o.Set.Check())

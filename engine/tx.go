@@ -280,7 +280,7 @@ func (tx *Tx) unlock() {
 	if cap(tx.effects) > keptEffects {
 		tx.effects = nil
 	}
-	tx.log = hits.Log{}
+	tx.log.Drop()
 	tx.dropParts()
 	if cap(tx.parts) > keptParts {
 		tx.parts, tx.rules = nil, nil
@@ -317,6 +317,19 @@ func (tx *Tx) Applied() uint64 { return tx.applied }
 // lookup returns the object under a key, and updates its access clock; nil if the key is missing or
 // has expired.
 func (tx *Tx) lookup(k Key) object.Object {
+	return tx.e.unpacked(tx.db, k, tx.lookupPacked(k))
+}
+
+// lookupFor is lookup for the object of a limit.
+func (tx *Tx) lookupFor(a *algorithm, k Key) object.Object {
+	if a.id == namesHits {
+		return tx.lookupPacked(k)
+	}
+	return tx.lookup(k)
+}
+
+// lookupPacked is lookup without unpacking a log that is a record.
+func (tx *Tx) lookupPacked(k Key) object.Object {
 	o := tx.peek(k)
 	if o != nil && !tx.noTouch {
 		o.Touch(tx.e.memory.stamp(tx.e.shardOf(k), o, false))

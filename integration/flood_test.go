@@ -154,7 +154,7 @@ func infoCount(t *testing.T, s *server, field string) (n int64) {
 // limit. The default is small; FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 (MB) is large. FLOOD_FLAGS
 // are further flags of the server. The test logs throughput and latency.
 func TestFloodKeepsDenyingLimiters(t *testing.T) {
-	keys, megabytes := floodSize(t, "FLOOD_KEYS", 300_000), floodSize(t, "FLOOD_MAXMEMORY", 32)
+	keys, megabytes := floodSize(t, "FLOOD_KEYS", 500_000), floodSize(t, "FLOOD_MAXMEMORY", 32)
 	limit := megabytes << 20
 	flags := strings.Fields(os.Getenv("FLOOD_FLAGS"))
 	s := startServer(t, append([]string{"--maxmemory", fmt.Sprint(megabytes, "mb")}, flags...)...)

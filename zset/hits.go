@@ -28,6 +28,12 @@ func hitOf(member []byte) (h hit, ok bool) {
 	return hit{int64(n), seq}, j > 0 && i+1+j == len(member) && seq <= hitlog.MaxSeq
 }
 
+// IsHit reports whether an element is a hit: AddHits adds the like.
+func IsHit(member []byte, score float64) bool {
+	h, ok := hitOf(member)
+	return ok && h.scored(score)
+}
+
 // scored reports whether a score is that of the hit: 0 and -0 differ.
 func (h hit) scored(score float64) bool {
 	return math.Float64bits(float64(h.at)) == math.Float64bits(score)

@@ -14,14 +14,38 @@ type Log struct {
 	asked float64
 	after int
 	known bool
+	of    object.Object // what has been loaded
+	few   zset.Borrowed
 }
 
-// In returns the log in an object; nil: it is missing.
-func In(o object.Object) Log {
-	if z, ok := o.(*object.ZSet); ok {
-		return Log{Set: &z.Set}
+// Load makes it the log in an object, until the object changes; nil: it is missing. A Log that is
+// loaded must not be copied.
+func (l *Log) Load(o object.Object) {
+	l.Set, l.known, l.of = nil, false, o
+	switch o := o.(type) {
+	case *object.ZSet:
+		l.Set = &o.Set
+	case *object.Log:
+		l.Set = o.Load(nil, &l.few)
 	}
-	return Log{}
+}
+
+// Drop drops the log, which keeps nothing alive then.
+func (l *Log) Drop() {
+	if l.of == nil {
+		return
+	}
+	l.asked, l.after, l.known = 0, 0, false
+	if l.Set, l.of = nil, nil; l.few.Loaded() {
+		l.few.Drop()
+	}
+}
+
+// Reload is Load, unless it is the log in the object already, which has not changed since.
+func (l *Log) Reload(o object.Object) {
+	if l.of != o || o == nil {
+		l.Load(o)
+	}
 }
 
 // Admitted returns when a call with an id was admitted; ok is false if its first hit is not in the

@@ -39,6 +39,7 @@
 //	object.go                     Object, Header, State, how objects are allocated
 //	string.go, hash.go, zset.go   the types of Redis; fields.go, frozen.go: the fields of a hash
 //	token.go, fixed.go, counter.go, packed.go   the states of limiters
+//	log.go                        a sorted set of few hits as a record
 //	record.go                     how these are in memory, with their names
 //	extension.go                  what some limiters have besides
 //	fits.go                       which effects fit which objects

@@ -112,7 +112,7 @@ func fitsExtension(f *effect.Effect, o Object) bool {
 	case o != nil && !state && !is[*ZSet](o) || f.Lo < 0 || f.Lo > known:
 		return false
 	case f.Kind == effect.Reserve:
-		return isCount(f.Hold.Amount) && 0 <= f.Hi && f.Hi < int(Forms)
+		return isCount(f.Hold.Amount) && 0 <= f.Hi && f.Hi < int(FormLog)
 	case f.Kind == effect.Forget:
 		return f.Lo > 0
 	}

@@ -25,7 +25,7 @@ func Fits(f *effect.Effect, o Object) bool {
 	case effect.HashDelete:
 		return is[*Hash](o)
 	case effect.Add:
-		return MissingOr[*ZSet](o) && !math.IsNaN(f.Score)
+		return (MissingOr[*ZSet](o) || is[*Log](o)) && !math.IsNaN(f.Score)
 	case effect.Remove:
 		return hasMembers(o)
 	case effect.RemoveSpan:
@@ -33,10 +33,8 @@ func Fits(f *effect.Effect, o Object) bool {
 	case effect.Insert:
 		return fitsInsert(f, o)
 	case effect.AddHits:
-		z, _ := o.(*ZSet)
-		return MissingOr[*ZSet](o) && f.Lo >= 0 && (f.Lo == 0 || z != nil && f.Lo <= z.Set.Len()) &&
-			0 < f.Hits.N &&
-			f.Hits.N <= effect.MaxHits
+		return (MissingOr[*ZSet](o) || is[*Log](o)) && 0 <= f.Lo && f.Lo <= ranks(o) &&
+			0 < f.Hits.N && f.Hits.N <= effect.MaxHits
 	}
 	if f.Kind == effect.Reserve || f.Kind == effect.Forget || f.Kind == effect.Terms {
 		return fitsExtension(f, o)

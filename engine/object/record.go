@@ -7,9 +7,9 @@ import (
 	"rlserver/engine/effect"
 )
 
-// A record is a limiter without a log in one piece of memory without pointers: its struct, and
-// behind it the key's name. The collector has nothing to walk in it, and package table keeps many
-// in a page.
+// A record is a limiter without a log, or with a short one, see Log, in one piece of memory without
+// pointers: its struct, and behind it the key's name. The collector has nothing to walk in it, and
+// package table keeps many in a page.
 //
 //	0          8                   Sizeof(struct)
 //	+----------+-------------------+--------+------+
@@ -38,8 +38,9 @@ const (
 	FormToken   Form = 1
 	FormFixed   Form = 2
 	FormCounter Form = 3
+	FormLog     Form = 4
 
-	Forms = FormCounter + 1 // one more than the last
+	Forms = FormLog + 1 // one more than the last
 )
 
 // structSize is the size in bytes of the struct of each form.
@@ -47,7 +48,11 @@ var structSize = [Forms]uintptr{
 	FormToken:   unsafe.Sizeof(Token{}),
 	FormFixed:   unsafe.Sizeof(Fixed{}),
 	FormCounter: unsafe.Sizeof(Counter{}),
+	FormLog:     unsafe.Sizeof(Log{}),
 }
+
+// MaxRecord is how many bytes a record takes at most that package table keeps in a page.
+const MaxRecord = 128
 
 // longName as the length of a name says that 8 bytes with the length follow.
 const longName = 0xff
@@ -61,6 +66,8 @@ func FormOf(o Object) Form {
 		return FormFixed
 	case *Counter:
 		return FormCounter
+	case *Log:
+		return FormLog
 	}
 	return 0
 }
@@ -106,7 +113,7 @@ func SetState(o Object, f *effect.Effect) {
 	}
 }
 
-// Size returns how many bytes a record takes with a name of n bytes.
+// Size returns how many bytes a record takes with a name of n bytes, or a shorter one and its hits.
 func (f Form) Size(n int) int {
 	size := int(structSize[f]) + 1 + n
 	if n >= longName {
@@ -128,6 +135,8 @@ func (f Form) At(p unsafe.Pointer) Object {
 		return (*Token)(p)
 	case FormFixed:
 		return (*Fixed)(p)
+	case FormLog:
+		return (*Log)(p)
 	}
 	return (*Counter)(p)
 }
@@ -145,10 +154,21 @@ func RecordOf(o Object) []byte {
 		p = unsafe.Pointer(o)
 	case *Counter:
 		p = unsafe.Pointer(o)
+	case *Log:
+		p = unsafe.Pointer(o)
 	default:
 		return nil
 	}
-	return unsafe.Slice((*byte)(p), FormOf(o).Size(len(o.Name())))
+	return unsafe.Slice((*byte)(p), FormOf(o).Size(TextSize(o)))
+}
+
+// TextSize returns how many bytes are behind the struct of a record: its name, and the room for
+// hits.
+func TextSize(o Object) int {
+	if l, ok := o.(*Log); ok {
+		return len(o.Name()) + int(l.room)
+	}
+	return len(o.Name())
 }
 
 // NewRecord returns an unused limiter whose record is allocated by itself.
@@ -159,14 +179,20 @@ func NewRecord(f Form, name []byte) Object {
 
 // cloneAs returns a copy of a limiter under another name.
 func cloneAs(o Object, name string) Object {
-	c := NewRecord(FormOf(o), BytesOf(name))
-	size := structSize[FormOf(o)]
-	copy(RecordOf(c)[:size], RecordOf(o)[:size])
+	f := FormOf(o)
+	memory := make([]uint64, (f.Size(len(name)+TextSize(o)-len(o.Name()))+7)/8)
+	c := f.Place(unsafe.Pointer(&memory[0]), BytesOf(name))
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&memory[0])), structSize[f]), RecordOf(o))
+	if l, ok := o.(*Log); ok {
+		copy(c.(*Log).area(), l.area())
+	}
 	return c
 }
 
 // recordSize is the weight of a record with a name, in bytes: records are aligned.
-func recordSize(f Form, name string) int64 { return int64(f.Size(len(name))+7) &^ 7 }
+func recordSize(f Form, name string) int64 { return alignedSize(f.Size(len(name))) }
+
+func alignedSize(n int) int64 { return int64(n+7) &^ 7 }
 
 func putName(p unsafe.Pointer, name []byte) {
 	if len(name) < longName {

@@ -18,7 +18,7 @@ func TestFormsOfEffects(t *testing.T) {
 		assert.Equal(t, isState, form != 0, k)
 		forms[form] = true
 	}
-	assert.Len(t, forms, int(Forms))
+	assert.Len(t, forms, int(Forms)-1) // the hits of a Log are added
 }
 
 // A record has its name, however long, and keeps its state under another.
@@ -38,7 +38,9 @@ func TestRecordsHaveTheirNames(t *testing.T) {
 			assert.Equal(t, name+"x", c.Name())
 			assert.EqualValues(t, 17, c.Deadline())
 			assert.EqualValues(t, 3, c.Accessed())
-			assert.Equal(t, o.(State).Numbers(), c.(State).Numbers())
+			if state, ok := o.(State); ok {
+				assert.Equal(t, state.Numbers(), c.(State).Numbers())
+			}
 			assert.InDelta(t, form.Size(n), o.Weight(), 8)
 		}
 	}

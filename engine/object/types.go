@@ -90,6 +90,8 @@ func ranks(o Object) int {
 	switch o := o.(type) {
 	case *ZSet:
 		return o.Set.Len()
+	case *Log:
+		return int(o.n)
 	case *List:
 		return o.Elements.Len()
 	}

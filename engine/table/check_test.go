@@ -77,7 +77,7 @@ func (t *Table) check() error {
 
 func (t *Table) checkSlot(p *page, r ref) error {
 	o := p.object(r)
-	if f := object.FormOf(o); f != p.form && p.form != 0 || f != 0 && p.kind != kindOf(f, len(o.Name())) {
+	if f := object.FormOf(o); f != p.form && p.form != 0 || f != 0 && p.kind != kindOf(f, object.TextSize(o)) {
 		return fmt.Errorf("slot %x: %T in a page of kind %d", r, o, p.kind)
 	}
 	if !p.named(r, []byte(o.Name())) {

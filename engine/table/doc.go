@@ -28,8 +28,11 @@
 // its kind has a free slot. Otherwise free slots wait for new keys of the kind; their bytes are
 // idle.
 //
-// Slots do not move. The memory of a removed record is not overwritten before the next
-// Create or Insert, so that what a call has in its hands stays readable until then.
+// The slot of a log has some room for hits. A log that needs more, or much less, moves to a slot of
+// another size, and a page that it was the last to leave is dropped. Other slots do not move.
+//
+// The memory of a removed record is not overwritten before the next Create, Insert, Repack or
+// Replace, so that what a call has in its hands stays readable until then.
 //
 // # Invariants
 //

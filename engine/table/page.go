@@ -16,8 +16,8 @@ const (
 	maxSlots  = 1 << slotBits
 	firstPage = 8       // slots in the first page of a kind
 	maxPage   = 8 << 10 // bytes
-	maxRecord = 128     // bytes of a record in a page
-	grain     = 8       // slots have a multiple of this size
+	maxRecord = object.MaxRecord
+	grain     = 8 // slots have a multiple of this size
 )
 
 // kind is what a page holds: objects, or records of one form and size. Kinds are numbered by form,
@@ -29,13 +29,24 @@ const (
 	objects = kind(0)
 )
 
-// kindOf returns the kind of page for a record with a name of n bytes; objects if it is too long.
+// kindOf returns the kind of page for a record with n bytes of text; objects if they are too many.
 func kindOf(f object.Form, n int) kind {
-	if grains := (f.Size(n) + grain - 1) / grain; grains < perForm {
+	grains := (f.Size(n) + grain - 1) / grain
+	if f == object.FormLog && grains > fineLogs && grains < perForm {
+		grains = (grains-fineLogs+coarse-1)/coarse*coarse + fineLogs
+	}
+	if grains < perForm {
 		return kind(int(f)*perForm + grains)
 	}
 	return objects
 }
+
+// Logs grow: those of more than fineLogs grains are of every coarse-th size, so that they move less
+// often, to fewer kinds of pages. The largest are as large as other records may be.
+const (
+	coarse   = 3
+	fineLogs = maxRecord/grain - 3*coarse
+)
 
 func (k kind) form() object.Form { return object.Form(int(k) / perForm) }
 

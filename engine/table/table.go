@@ -86,19 +86,55 @@ func (t *Table) FindBy(hash uint64, is func(name string) bool) object.Object {
 	return t.object(r)
 }
 
-// Create adds an unused limiter under a name that the table lacks.
-func (t *Table) Create(hash uint64, f object.Form, name []byte) object.Object {
-	k := kindOf(f, len(name))
+// Create adds an unused limiter under a name that the table lacks. room is how many bytes of hits
+// a Log, which is not larger than object.MaxRecord, has room for at least; 0 for other limiters.
+func (t *Table) Create(hash uint64, f object.Form, name []byte, room int) object.Object {
+	k := kindOf(f, len(name)+room)
 	if k == objects {
 		return t.Insert(hash, object.NewRecord(f, name))
 	}
-	r := t.take(k)
+	r, o := t.place(k, f, name)
+	t.refer(hash, r)
+	return o
+}
+
+// place makes a free slot an unused limiter.
+func (t *Table) place(k kind, f object.Form, name []byte) (r ref, o object.Object) {
+	r = t.take(k)
 	p := t.page(r)
 	at := p.slot(r)
 	clear(bytesAt(at, int(p.size)))
-	o := f.Place(at, name)
-	t.refer(hash, r)
-	return o
+	o = f.Place(at, name)
+	if l, ok := o.(*object.Log); ok {
+		l.SetRoom(int(p.size))
+	}
+	return r, o
+}
+
+// Repack puts a Log with room for so many bytes of hits, see Create, in the place of another object
+// of the same name, and returns it. It has no hits yet.
+func (t *Table) Repack(hash uint64, old object.Object, room int) *object.Log {
+	name := old.Name()
+	r, o := t.place(kindOf(object.FormLog, len(name)+room), object.FormLog, object.BytesOf(name))
+	t.exchange(hash, old, r)
+	return o.(*object.Log)
+}
+
+// Replace puts an object that is no record in the place of another one of the same name.
+func (t *Table) Replace(hash uint64, old, o object.Object) {
+	r := t.take(objects)
+	*(*object.Object)(t.page(r).slot(r)) = o
+	t.exchange(hash, old, r)
+}
+
+// exchange has the reference to an object refer to another slot.
+func (t *Table) exchange(hash uint64, old object.Object, r ref) {
+	var before ref
+	t.dict.Replace(hash, func(x ref) bool {
+		before = x
+		return t.object(x) == old
+	}, r)
+	t.give(before)
 }
 
 // refer adds a reference. If its bucket is full, a split hashes the names in it, which are in as
@@ -115,7 +151,7 @@ func (t *Table) refer(hash uint64, r ref) {
 func (t *Table) Insert(hash uint64, o object.Object) object.Object {
 	k := objects
 	if f := object.FormOf(o); f != 0 {
-		k = kindOf(f, len(o.Name()))
+		k = kindOf(f, object.TextSize(o))
 	}
 	r := t.take(k)
 	p := t.page(r)
@@ -166,7 +202,7 @@ func (t *Table) give(r ref) {
 	case p.used > 0:
 	case t.Len() == 0 && len(t.pages) > 2: // the next key may be of another kind
 		t.reset()
-	case p.next != 0 || p.last != 0:
+	case p.next != 0 || p.last != 0 || p.form == object.FormLog: // it has moved on
 		t.dropPage(i)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/internal/dict"
+	"rlserver/zset"
 )
 
 var hasher = dict.NewHasher(1, 2)
@@ -41,6 +42,10 @@ func textOf(o object.Object) string {
 		return fmt.Sprint(text, o.Numbers())
 	case *object.String:
 		return fmt.Sprint(text, string(o.Value))
+	case *object.Log:
+		var p zset.Packed
+		o.Load(&hasher, new(zset.Borrowed)).Packed(&p)
+		return fmt.Sprint(text, o.Newest(), p)
 	}
 	return text
 }
@@ -62,12 +67,54 @@ func (m *model) change(o object.Object) {
 		s.Put(binary.LittleEndian.AppendUint64(nil, m.Uint64()))
 		return
 	}
+	if l, ok := o.(*object.Log); ok {
+		l.Put(m.packed(m.IntN(object.TextSize(l) - len(l.Name()) + 1)))
+		return
+	}
 	count, length := m.Int64N(limit.MaxCount+1), 1+m.Int64N(limit.MaxDuration)
 	object.SetState(o, &effect.Effect{
 		Tokens: limit.Tokens{Missing: count, Fraction: m.Uint64(), Since: m.Int64N(1 << 46)},
 		Count:  limit.Count{Start: m.Int64(), Length: length, Used: count},
 		Counts: limit.Counts{Start: m.Int64(), Length: length, Current: count, Previous: m.Int64N(count + 1)},
 	})
+}
+
+// packed returns hits of so many bytes.
+func (m *model) packed(size int) *zset.Packed {
+	p := &zset.Packed{Data: make([]byte, size), First: m.Int64N(1 << 50), N: m.IntN(1000), End: uint64(m.IntN(1000))}
+	for i := range p.Data {
+		p.Data[i] = byte(m.IntN(256))
+	}
+	p.At = p.First + m.Int64N(1<<30)
+	return p
+}
+
+// repack has a log move to other memory.
+func (m *model) repack() {
+	if len(m.names) == 0 {
+		return
+	}
+	name := m.names[m.IntN(len(m.names))]
+	o := m.table.Find(hashOf(name), []byte(name))
+	l, ok := o.(*object.Log)
+	switch most := object.MaxRecord - object.FormLog.Size(len(name)); {
+	case !ok || most < 0:
+		return
+	case m.IntN(4) == 0:
+		o = object.NewString([]byte(name))
+		m.table.Replace(hashOf(name), l, o)
+	default:
+		size := m.IntN(most + 1)
+		before := textOf(l)
+		l = m.table.Repack(hashOf(name), l, size)
+		require.Equal(m, m.keys[name], before)
+		require.Equal(m, textOf(object.NewRecord(object.FormLog, []byte(name))), textOf(l))
+		require.GreaterOrEqual(m, object.TextSize(l), len(name)+size)
+		require.True(m, l.Suits(size))
+		o = l
+	}
+	m.change(o)
+	m.keys[name] = textOf(o)
 }
 
 func (m *model) add(name string) {
@@ -85,7 +132,7 @@ func (m *model) add(name string) {
 		o = m.table.Insert(hashOf(name), own)
 		require.Equal(m, textOf(own), textOf(o))
 	default:
-		o = m.table.Create(hashOf(name), form, []byte(name))
+		o = m.table.Create(hashOf(name), form, []byte(name), 0)
 		require.Equal(m, textOf(object.NewRecord(form, []byte(name))), textOf(o), "unused")
 	}
 	require.Equal(m, name, o.Name())
@@ -135,7 +182,7 @@ func TestTableMatchesMap(t *testing.T) {
 	for round := range 4 {
 		adding := []int{90, 20}[round%2] // per cent
 		for step := range 1500 {
-			if m.IntN(100) < adding {
+			if m.repack(); m.IntN(100) < adding {
 				m.add(m.name())
 			} else {
 				m.remove()
@@ -166,7 +213,7 @@ func TestTableMatchesMap(t *testing.T) {
 func TestPagesAreKeptOrDropped(t *testing.T) {
 	table := newTable()
 	once := func() {
-		o := table.Create(hashOf("key"), object.FormToken, []byte("key"))
+		o := table.Create(hashOf("key"), object.FormToken, []byte("key"), 0)
 		table.Remove(hashOf("key"), o)
 	}
 	once()
@@ -177,7 +224,7 @@ func TestPagesAreKeptOrDropped(t *testing.T) {
 
 	name := func(i int) []byte { return fmt.Appendf(nil, "%0*d", i%40, i) }
 	for i := range 10000 {
-		table.Create(hashOf(string(name(i))), object.FormFixed, name(i))
+		table.Create(hashOf(string(name(i))), object.FormFixed, name(i), 0)
 	}
 	require.NoError(t, table.check())
 	for i := range 10000 {
@@ -195,7 +242,7 @@ func TestBytesOfABucket(t *testing.T) {
 	before := heap()
 	for i := range keys {
 		name := fmt.Appendf(nil, "key:%08d", i)
-		table.Create(hashOf(string(name)), object.FormToken, name)
+		table.Create(hashOf(string(name)), object.FormToken, name, 0)
 	}
 	assert.LessOrEqual(t, (heap()-before)/keys, uint64(60))
 	runtime.KeepAlive(table)
@@ -216,7 +263,7 @@ func TestGuess(t *testing.T) {
 	assert.Nil(t, table.Guess(hashOf("key")))
 	for i := range 1000 {
 		name := fmt.Sprint(i)
-		table.Create(hashOf(name), object.FormCounter, []byte(name))
+		table.Create(hashOf(name), object.FormCounter, []byte(name), 0)
 	}
 	for i := range 2000 {
 		name := fmt.Sprint(i)
@@ -234,7 +281,7 @@ func TestVisits(t *testing.T) {
 	assert.Nil(t, table.Random(r))
 	for i := range 300 {
 		name := fmt.Sprint(i)
-		o := table.Create(hashOf(name), object.FormFixed, []byte(name))
+		o := table.Create(hashOf(name), object.FormFixed, []byte(name), 0)
 		o.SetDeadline(int64(i))
 		table.Mark(hashOf(name), int64(i))
 	}
@@ -263,7 +310,7 @@ func TestVisits(t *testing.T) {
 func TestLookupsDoNotAllocate(t *testing.T) {
 	table, name := newTable(), []byte("key:00000001")
 	hash := hasher.Sum(name)
-	table.Create(hash, object.FormToken, name)
+	table.Create(hash, object.FormToken, name, 0)
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		o := table.Find(hash, name)
 		o.SetDeadline(o.Deadline() + 1)

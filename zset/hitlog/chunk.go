@@ -187,9 +187,10 @@ func (c *chunk) put(i int, e []byte) {
 // room makes room for more bytes: it moves the entries down, if that frees enough, otherwise to a
 // larger array.
 func (c *chunk) room(more int) {
+	const little = 128 // is quickly moved
 	size := c.size() + more
 	array := c.data[:0]
-	if size > cap(c.data) || int(c.head) < len(c.data)/8 {
+	if size > cap(c.data) || int(c.head) < len(c.data)/8 && size > little {
 		array = slices.Grow([]byte(nil), size+size/4)
 	}
 	c.data = append(array, c.data[c.head:]...)

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"rlserver/engine/effect"
+	"rlserver/engine/object"
+	"rlserver/zset"
+)
+
+// fewHits is what calls need to change logs that are records.
+type fewHits struct {
+	set  zset.Borrowed
+	text [32]byte // the hits of a new log
+}
+
+// openFor returns the object under the key of an effect that is replayed, unpacked if the effect
+// needs that. packs: the effect adds a hit, as snapshots have them, to a log that may be a record
+// before and after, so that applyToLog is to apply it.
+func (e *Engine) openFor(o object.Object, f *effect.Effect) (opened object.Object, packs bool) {
+	switch f.Kind {
+	case effect.Add:
+		if _, isRecord := o.(*object.Log); (o == nil || isRecord) && zset.IsHit(f.Field, f.Score) {
+			return o, true
+		}
+	case effect.Remove, effect.RemoveSpan, effect.Reserve, effect.Forget, effect.Terms:
+	default:
+		return o, false
+	}
+	return e.unpacked(f.DB, f.Key, o), false
+}
+
+// applyToLog adds a hit, as apply does.
+func (e *Engine) applyToLog(o object.Object, f *effect.Effect) {
+	if e.snapshot != nil {
+		e.keepFor(o, f)
+	}
+	e.applyHits(o, f)
+}
+
+// applyHits trims a log and records hits in it, or one that is named.
+func (e *Engine) applyHits(o object.Object, f *effect.Effect) object.Object {
+	sh := e.shardOf(f.Key)
+	var set *zset.Set
+	z, large := o.(*object.ZSet)
+	before := int64(0)
+	switch o := o.(type) {
+	case nil:
+		set = sh.few.set.Load(&e.hasher, &zset.Packed{Data: sh.few.text[:0]})
+	case *object.Log:
+		set = o.Load(&e.hasher, &sh.few.set)
+	default:
+		set, before = &z.Set, z.Weight()
+	}
+	if f.Lo > 0 {
+		set.RemoveSpan(0, f.Lo)
+	}
+	if f.Kind == effect.Add {
+		set.Add(f.Field, f.Score)
+	} else {
+		f.Hits.Record(set)
+		sh.seq.Use(f.Hits.At, f.Hits.Seq+uint64(f.Hits.N))
+	}
+	if large {
+		sh.grow(f.DB, z.Weight()-before)
+	}
+	o = sh.store(o, f, set)
+	if f.Kind == effect.AddHits {
+		sh.setDeadline(f.DB, f.Key.Hash, o, f.ExpireAt)
+	}
+	return o
+}
+
+// store stores a log that has changed: few hits as a record. o is the object so far.
+func (sh *shard) store(o object.Object, f *effect.Effect, set *zset.Set) object.Object {
+	var p zset.Packed
+	room, fits := 0, false
+	if set.Packed(&p) {
+		room, fits = object.RoomFor(&p, len(f.Key.Name))
+	}
+	l, isRecord := o.(*object.Log)
+	z, large := o.(*object.ZSet)
+	switch {
+	case isRecord && fits && l.Suits(len(p.Data)):
+	case large && (!fits || z.Ext != nil || len(p.Data) > object.MaxRecord/4): // it may grow again
+		return o
+	case !fits:
+		z := object.NewZSet(&sh.e.hasher, f.Key.Name)
+		if z.Set = *set.Clone(); o == nil {
+			return sh.insert(f.DB, f.Key.Hash, z)
+		}
+		return sh.replace(f.DB, f.Key.Hash, o, z)
+	case o == nil:
+		l = sh.create(f.DB, f.Key, object.FormLog, room).(*object.Log)
+	default:
+		l = sh.dbs[f.DB].keys.Repack(sh.e.place(f.Key.Hash), o, room)
+		sh.inherit(f.DB, l, o)
+	}
+	l.Put(&p)
+	return l
+}
+
+// replace puts a sorted set in the place of another form of it.
+func (sh *shard) replace(db int, hash uint64, o object.Object, z *object.ZSet) *object.ZSet {
+	sh.inherit(db, z, o)
+	sh.dbs[db].keys.Replace(sh.e.place(hash), o, z)
+	return z
+}
+
+// inherit has an object take the place of another one.
+func (sh *shard) inherit(db int, o, from object.Object) {
+	o.SetDeadline(from.Deadline())
+	o.Touch(from.Accessed())
+	o.SetPressure(from.Pressure())
+	sh.grow(db, object.Weigh(o)-object.Weigh(from))
+}
+
+// unpacked returns an object for reading and changing members: instead of a log that is a record, a
+// sorted set that has taken its place.
+func (e *Engine) unpacked(db int, k Key, o object.Object) object.Object {
+	if l, ok := o.(*object.Log); ok {
+		return e.shardOf(k).replace(db, k.Hash, l, l.Unpacked(&e.hasher))
+	}
+	return o
+}
