@@ -1,6 +1,8 @@
 package resp
 
 import (
+	"io"
+	"net"
 	"strings"
 	"testing"
 
@@ -48,4 +50,35 @@ func TestEventsOfLostChanges(t *testing.T) {
 	assert.Contains(t, c.do("SET lost 1"), "-MISCONF")
 	require.Equal(t, ":1", c.do("PUBLISH news text"))
 	assert.Contains(t, subscriber.read(), "news")
+}
+
+// Nor does the client itself get the events of its changes that may be lost, before or behind the
+// reply, but the messages that it has published.
+func TestOwnEventsOfLostChanges(t *testing.T) {
+	for _, calls := range []string{
+		"SET lost 1", "ZADD lost 1 a\nZPOPMIN lost", "MULTI\nSET lost 1\nPUBLISH news text\nDEL lost\nEXEC",
+		"PING\nPUBLISH news text\nRPUSH lost a b\nLPOP lost 2\nPING",
+	} {
+		store := new(commandtest.Store)
+		ts := startServer(t, config.Defaults{}, func(o *Options) {
+			o.Store, o.Journal = store, failing{newSlowJournal(), store}
+			o.Engine = engine.New(engine.Options{Journal: o.Journal})
+		})
+		c := ts.dial()
+		require.Contains(t, c.do("HELLO 3"), "proto :3")
+		require.Equal(t, "+OK", c.send("CONFIG", "SET", "notify-keyspace-events", "KEA"))
+		require.Contains(t, c.do("PSUBSCRIBE *"), "psubscribe")
+		c.Write([]byte(pipeline("ZADD kept 1 a")))
+		for range 3 {
+			assert.Contains(t, c.read()+":1", ":1")
+		}
+		c.Write([]byte(pipeline(strings.Split(calls, "\n")...)))
+		require.NoError(t, c.Conn.(*net.TCPConn).CloseWrite())
+		all, err := io.ReadAll(c.In)
+		require.NoError(t, err)
+		got, published := string(all), strings.Count(calls, "PUBLISH")
+		assert.NotContains(t, got, "__key", calls)
+		assert.Contains(t, got, "-MISCONF", calls)
+		assert.Equal(t, published, strings.Count(got, "\r\nnews\r\n$4\r\ntext\r\n"), "%s: %s", calls, got)
+	}
 }

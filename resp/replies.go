@@ -6,6 +6,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/resp/command"
+	"rlserver/resp/pubsub"
 	"rlserver/resp/wire"
 )
 
@@ -44,6 +45,7 @@ type mark struct {
 	once       bool // the call has no further effect when it is sent again
 	group      int  // of a forwarded call
 	passed     int  // number of the call among forwarded ones, plus 1; 0: it runs here
+	event      bool // not replies but events, dropped if the changes may be lost
 }
 
 // markReply marks the reply of the current call. See then says on what it depends.
@@ -54,7 +56,7 @@ func (s *session) markReply(changed, once bool) {
 	}
 	if n := len(s.marks); n > 0 {
 		m := &s.marks[n-1]
-		alike := m.changed == changed && m.once == once && !m.all && m.passed == 0
+		alike := m.changed == changed && m.once == once && !m.all && m.passed == 0 && !m.event
 		if alike && m.end == s.replyStart && m.partition == at {
 			m.end = len(s.Reply.B)
 			return
@@ -69,7 +71,8 @@ func (s *session) markReply(changed, once bool) {
 // ends and the errors of the partition make no difference between calls.
 func (s *session) extendMark() bool {
 	last := len(s.marks) - 1
-	if last < 0 || s.at.advises || s.marks[last].partition != s.at || s.marks[last].end != s.replyStart {
+	if last < 0 || s.at.advises || s.marks[last].partition != s.at || s.marks[last].end != s.replyStart ||
+		s.marks[last].event {
 		return false
 	}
 	s.marks[last].end = len(s.Reply.B)
@@ -86,8 +89,9 @@ func (s *session) markRun(p *command.Prepared) {
 	s.markReply(changed, changed && (s.CountsOnce || p.CountsOnce()))
 }
 
-// insertMessages inserts messages before the reply of the current call.
-func (s *session) insertMessages(list []byte) {
+// insertMessages inserts messages before the reply of the current call. events are those that are
+// events of changes.
+func (s *session) insertMessages(list []byte, events []pubsub.Span) {
 	if s.Reply.Truncated {
 		return
 	}
@@ -102,12 +106,17 @@ func (s *session) insertMessages(list []byte) {
 			s.marks = slices.Insert(s.marks, i, behind)
 		}
 	}
+	i, _ := slices.BinarySearchFunc(s.marks, at, func(m mark, at int) int { return m.start - at })
+	for n, e := range events {
+		s.marks = slices.Insert(s.marks, i+n, mark{start: at + e.Start, end: at + e.End, event: true})
+	}
 }
 
-// appendMessages appends messages behind the reply of the current call.
-func (s *session) appendMessages(list []byte) {
-	if !s.Reply.Truncated {
+// appendEvents appends events behind the reply of the current call.
+func (s *session) appendEvents(list []byte) {
+	if start := len(s.Reply.B); !s.Reply.Truncated && len(list) > 0 {
 		s.Reply.B = append(s.Reply.B, list...)
+		s.marks = append(s.marks, mark{start: start, end: len(s.Reply.B), event: true})
 	}
 }
 
@@ -219,6 +228,13 @@ func (s *session) replaceReplies(failed bool) {
 	done := 0
 	for i := range s.marks {
 		m := &s.marks[i]
+		if m.event {
+			if failed {
+				s.Reply.B = append(s.Reply.B, from[done:m.start]...)
+				done = m.end
+			}
+			continue
+		}
 		var why *dependence
 		if m.passed == 0 && failed {
 			why = s.failed(m)

@@ -147,9 +147,9 @@ func (s *session) runBatch() {
 			s.endCaching()
 		}
 		s.applyReplyMode()
-		if before, behind := s.messages.Own(); before != nil || behind != nil {
-			s.insertMessages(before)
-			s.appendMessages(behind)
+		if before, events, behind := s.messages.Own(); before != nil || behind != nil {
+			s.insertMessages(before, events)
+			s.appendEvents(behind)
 		}
 		if len(s.Reply.B) >= wire.FlushSize || s.messages.Size() >= wire.FlushSize || s.Reply.Truncated {
 			s.flush()

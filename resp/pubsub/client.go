@@ -22,7 +22,9 @@ type Pusher interface {
 // connection's goroutine.
 type Client struct {
 	Own  []byte // what belongs before the reply of the current call
-	Late []byte // and what belongs behind it
+	Late []byte // and what belongs behind it: events only
+
+	events []Span // in Own
 
 	to     Pusher
 	counts [kinds]atomic.Int32 // subscriptions
@@ -33,6 +35,18 @@ type Client struct {
 	bytes  int   // memory of the subscriptions
 	resp3  bool
 	closed bool
+}
+
+// Span is a part of bytes.
+type Span struct{ Start, End int }
+
+// addEvent notes that an event has been added to Own, from an index on.
+func (c *Client) addEvent(start int) {
+	if last := len(c.events) - 1; last >= 0 && c.events[last].End == start {
+		c.events[last].End = len(c.Own)
+		return
+	}
+	c.events = append(c.events, Span{start, len(c.Own)})
 }
 
 // NewClient returns a client without subscriptions.

@@ -79,13 +79,14 @@ func (m *Conn) Sent() {
 }
 
 // Own returns the messages that belong before the reply of the current call, and those that belong
-// behind it, and forgets them.
-func (m *Conn) Own() (before, behind []byte) {
+// behind it, and forgets them. events are those of the former that are events of changes; the
+// latter all are.
+func (m *Conn) Own() (before []byte, events []Span, behind []byte) {
 	if c := m.Client; c != nil && len(c.Own)+len(c.Late) > 0 {
-		before, behind = c.Own, c.Late
-		c.Own, c.Late = nil, nil
+		before, events, behind = c.Own, c.events, c.Late
+		c.Own, c.events, c.Late = nil, nil, nil
 	}
-	return before, behind
+	return before, events, behind
 }
 
 // Subscribed reports whether the client has subscribed to anything.
@@ -216,10 +217,10 @@ func (m *Conn) Event(channel, payload []byte, late bool) {
 		m.hub.Publish(&m.Outbox, c, channel, payload)
 		return
 	}
-	before := c.Own
-	c.Own = c.Late
+	before, events := c.Own, c.events
+	c.Own, c.events = c.Late, nil
 	m.hub.Publish(&m.Outbox, c, channel, payload)
-	c.Own, c.Late = before, c.Own
+	c.Own, c.events, c.Late = before, events, c.Own
 }
 
 // Relayed is Publish of a message from another node.

@@ -47,6 +47,9 @@ func (o *Outbox) add(self *Client, t *topic, channel, payload []byte) int {
 		if self.Own = t.appendMessage(self.Own, channel, payload); !self.resp3 {
 			self.Own[mark] = '*'
 		}
+		if o.event {
+			self.addEvent(mark)
+		}
 	} else {
 		self = nil
 	}
