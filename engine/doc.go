@@ -72,9 +72,6 @@
 // change, under the same locks. In steps, a waiter whose key is deleted would be admitted by a
 // limit that no longer exists.
 //
-// Policies that several engines share are in no journal. The calls of one hold of locks read their
-// table once, and Check deletes such keys when it meets them.
-//
 // # Snapshots
 //
 // Engine.apply has a snapshot that is being taken keep what a change replaces, see package
@@ -102,10 +99,8 @@
 // The weight of each shard's keys is counted when objects are added, removed, grow or shrink; each
 // object knows its weight without being walked. A test compares it with the heap. The engine has a
 // budget, which MakeRoom enforces: it samples a few neighbors in hash order, under one shard's
-// lock, and evicts the one with the lowest worth under the eviction policy. An eviction is an
-// effect like any other. The policy uses the time of the last access and how close a limiter was to
-// denying; both are in spare bits of the objects and in no effect: the log records evictions, not
-// their reasons. The policy ratelimit never evicts a limiter that denies.
+// lock, and evicts one of them, see packages sampling and eviction. An eviction is an effect like
+// any other: the log records evictions, not their reasons.
 //
 // The limiters without a log are in pages without pointers, see package table. So an object is
 // valid until the call ends or deletes it, and Rename and Move give a limiter another place.

@@ -1,13 +1,12 @@
 package engine
 
 import (
-	"math"
-
 	"rlserver/engine/eviction"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/rule"
-	"rlserver/internal/dict"
+	"rlserver/engine/sampling"
+	"rlserver/engine/table"
 )
 
 // DefaultSamples is how many keys are sampled to evict one, unless SetEviction sets another number.
@@ -81,7 +80,7 @@ func (tx *Tx) makeRoom(now, bytes int64) (room bool) {
 	if policy == eviction.NoEviction || !e.overShare() {
 		return !e.crowdedBy(bytes)
 	}
-	v := evictor{tx: tx, policy: policy, samples: int(e.memory.samples.Load())}
+	v := newEvictor(tx, policy, int(e.memory.samples.Load()))
 	for looks := 0; e.crowdedBy(bytes); looks++ {
 		if v.seen > patience || looks >= 2*len(e.shards) && v.gone == 0 || looks >= 8*len(e.shards) {
 			return v.gone > 0
@@ -96,34 +95,17 @@ func (tx *Tx) makeRoom(now, bytes int64) (room bool) {
 // denying, more would delay calls without finding a key to evict.
 const patience = 512
 
-// evictor looks for keys to evict.
+// evictor evicts keys.
 type evictor struct {
-	tx      *Tx
-	policy  eviction.Policy
-	samples int
-	seen    int // how many keys it has sampled
-	gone    int // how many of these were evicted
-
-	best    object.Object // of the keys sampled in the current shard
-	worth   int64
-	bestDB  int
-	expired object.Object // an expired key in the current shard
-	enough  bool
-	visited int // keys sampled in the current shard
+	sampling.Sample
+	tx   *Tx
+	seen int // how many keys it has sampled
+	gone int // how many of these were evicted
 }
 
-// hand is the position in a shard at which sampling continues. It goes around in the order of
-// hashes, which no client can predict.
-type hand struct {
-	db     int
-	cursor uint64
+func newEvictor(tx *Tx, p eviction.Policy, samples int) evictor {
+	return evictor{tx: tx, Sample: sampling.Sample{Policy: p, Size: samples, Keep: tx.e.holdsObject}}
 }
-
-const (
-	// buckets examined under one lock; most are skipped because their keys have no deadline
-	maxBuckets = 64
-	pickier    = 8 // factor for the number of samples while no key of low worth is found
-)
 
 // evictFrom evicts one key of a shard, if there is one that may be evicted.
 func (v *evictor) evictFrom(sh *shard, now int64) {
@@ -131,84 +113,23 @@ func (v *evictor) evictFrom(sh *shard, now int64) {
 	tx.locked = append(tx.locked, sh)
 	tx.begin(now, 0, true, true)
 	defer tx.endStep()
-	v.best, v.expired, v.enough, v.visited = nil, nil, false, 0
-	for buckets := 0; buckets < maxBuckets && !v.enough; buckets++ {
-		if !v.look(sh) {
-			break
-		}
+	v.Look(&sh.hand, sh.now, len(sh.dbs), func(db int) (keys *table.Table, expires int) {
+		return sh.dbs[db].keys, sh.dbs[db].expires
+	})
+	v.seen += v.Visited
+	if v.Found == nil {
+		return
 	}
-	v.seen += v.visited
-	switch {
-	case v.expired != nil:
+	if v.Expired {
 		sh.stats.Expired.Add(1)
-		v.drop(v.expired)
-	case v.best != nil:
-		sh.stats.Evicted.Add(1)
-		v.drop(v.best)
-	}
-}
-
-func (v *evictor) drop(o object.Object) {
-	v.gone++
-	sh := v.tx.locked[0]
-	sh.evicting = true
-	v.tx.db = v.bestDB
-	v.tx.delete(v.tx.e.Key(object.BytesOf(o.Name())), o)
-	sh.evicting = false
-}
-
-// look samples the next bucket of a shard, and reports whether there is one.
-func (v *evictor) look(sh *shard) bool {
-	s := sh.turnTo(v.policy.Volatile())
-	if s == nil {
-		return false
-	}
-	if v.policy.Volatile() {
-		sh.hand.cursor = s.keys.Sweep(sh.hand.cursor, dict.AnyTime, 1, func(o object.Object) int64 {
-			v.visit(sh, o)
-			if at := o.Deadline(); at != 0 {
-				return at
-			}
-			return math.MaxInt64
-		})
 	} else {
-		sh.hand.cursor = s.keys.Scan(sh.hand.cursor, 1, func(o object.Object) { v.visit(sh, o) })
+		sh.stats.Evicted.Add(1)
 	}
-	if sh.hand.cursor == 0 {
-		sh.hand.db++
-	}
-	return true
-}
-
-// turnTo moves a shard's hand to the next database that has keys, with a deadline if volatile is
-// true. It stays in a database that it is within.
-func (sh *shard) turnTo(volatile bool) *space {
-	for range len(sh.dbs) + 1 {
-		sh.hand.db %= len(sh.dbs)
-		if s := &sh.dbs[sh.hand.db]; s.size() > 0 && (!volatile || s.expires > 0) {
-			return s
-		}
-		sh.hand = hand{db: sh.hand.db + 1}
-	}
-	return nil
-}
-
-// visit compares one more key with the best so far.
-func (v *evictor) visit(sh *shard, o object.Object) {
-	v.visited++
-	if v.expired != nil || v.tx.e.holdsObject(o) {
-		return
-	}
-	if o.Expired(sh.now) {
-		v.expired, v.bestDB, v.enough = o, sh.hand.db, true
-		return
-	}
-	if worth, may := v.policy.Worth(o.Deadline(), o.Accessed(), o.Pressure(), sh.now); may &&
-		(v.best == nil || worth < v.worth) {
-		v.best, v.worth, v.bestDB = o, worth, sh.hand.db
-	}
-	cheap := v.best != nil && (v.policy != eviction.Ratelimit || v.worth < eviction.WorthOf(eviction.PressureHigh))
-	v.enough = v.enough || v.visited >= v.samples && cheap || v.visited >= v.samples*pickier
+	v.gone++
+	sh.evicting = true
+	tx.db = v.DB
+	tx.delete(tx.e.Key(object.BytesOf(v.Found.Name())), v.Found)
+	sh.evicting = false
 }
 
 // note records a rule's decision for a key: the pressure, and a denial. o is the key's object after

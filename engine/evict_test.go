@@ -28,7 +28,7 @@ func evicted(c *caller, p eviction.Policy, left int) []string {
 	c.e.SetBudget(0)
 	defer c.e.SetBudget(math.MaxInt64)
 	for tries := 0; len(names(c.e)) > left && tries < 100; tries++ {
-		v := evictor{tx: c.tx, policy: p, samples: 100}
+		v := newEvictor(c.tx, p, 100)
 		v.evictFrom(&c.e.shards[0], c.now)
 	}
 	requireSound(c.t, c.e)

@@ -9,6 +9,7 @@ import (
 	"rlserver/engine/denials"
 	"rlserver/engine/eviction"
 	"rlserver/engine/object"
+	"rlserver/engine/sampling"
 	"rlserver/engine/snapshot"
 	"rlserver/engine/table"
 	"rlserver/engine/watches"
@@ -32,10 +33,10 @@ type shard struct {
 
 	dbs []space
 
-	weight   atomic.Int64 // bytes that all keys take; changed under the lock, but read without
-	idle     atomic.Int64 // bytes of the tables that no key takes; as weight
-	reported int64        // how much of weight memory.used contains
-	hand     hand         // where eviction samples next
+	weight   atomic.Int64  // bytes that all keys take; changed under the lock, but read without
+	idle     atomic.Int64  // bytes of the tables that no key takes; as weight
+	reported int64         // how much of weight memory.used contains
+	hand     sampling.Hand // where eviction samples next
 	dice     eviction.Dice
 
 	evicting bool // the deletion in progress is an eviction

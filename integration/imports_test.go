@@ -370,8 +370,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/engine/lock", "rlserver/engine/moveback", "rlserver/engine/script",
 			"rlserver/engine/denials", "rlserver/engine/effect", "rlserver/engine/eviction",
 			"rlserver/engine/limit",
-			"rlserver/engine/object", "rlserver/engine/policy", "rlserver/engine/rule", "rlserver/engine/snapshot",
-			"rlserver/engine/table", "rlserver/engine/watches",
+			"rlserver/engine/object", "rlserver/engine/policy", "rlserver/engine/rule", "rlserver/engine/sampling",
+			"rlserver/engine/snapshot", "rlserver/engine/table", "rlserver/engine/watches",
 			"rlserver/internal/bitmap", "rlserver/internal/dict", "rlserver/internal/list", "rlserver/zset",
 			"rlserver/internal/stats",
 		},
@@ -384,6 +384,11 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/engine/background": {ours: []string{"rlserver/engine"}},
 	"rlserver/engine/watches":    {ours: []string{"rlserver/engine/effect", "rlserver/engine/object"}},
+	"rlserver/engine/sampling": {
+		ours: []string{
+			"rlserver/engine/eviction", "rlserver/engine/object", "rlserver/engine/table", "rlserver/internal/dict",
+		},
+	},
 	"rlserver/engine/snapshot": {
 		ours: []string{
 			"rlserver/engine/effect", "rlserver/engine/object", "rlserver/engine/table", "rlserver/internal/dict",

@@ -6,8 +6,8 @@
 // denial. The policy ratelimit never evicts a limiter that denies, because that would admit calls
 // that it would deny.
 //
-// None of this is in the log or in a snapshot: no decision depends on it. Package engine chooses
-// the keys to sample, see its evict.go.
+// None of this is in the log or in a snapshot: no decision depends on it. Package sampling
+// chooses the keys to compare.
 //
 //	policy.go     the policies, and the worth of a key under each
 //	frequency.go  the logarithmic counter of accesses, as in Redis
