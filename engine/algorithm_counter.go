@@ -7,8 +7,7 @@ import (
 
 // slidingCounter is a sliding window counter.
 var slidingCounter = algorithm{
-	holds:  object.TypeCounter,
-	allows: func(l *Limit) int64 { return l.Counter.Limit },
+	holds: object.TypeCounter,
 	decide: func(tx *Tx, p *part) error {
 		o := object.CounterIn(p.object)
 		var state limit.Counts

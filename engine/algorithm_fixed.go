@@ -10,8 +10,7 @@ import (
 
 // fixed is a fixed window.
 var fixed = algorithm{
-	holds:  object.TypeFixed,
-	allows: func(l *Limit) int64 { return l.Fixed.Limit },
+	holds: object.TypeFixed,
 	decide: func(tx *Tx, p *part) error {
 		o := object.FixedIn(p.object)
 		state, d, ok := p.limit.Fixed.Take(o.Count(), tx.now, p.cost)

@@ -11,9 +11,8 @@ import (
 // names, or takes a new one. The key's deadline is the time at which the last lease expires. An
 // admitted call drops expired leases.
 var lease = algorithm{
-	holds:  object.TypeZSet,
-	id:     namesLease,
-	allows: func(l *Limit) int64 { return l.Lease.Limit },
+	holds: object.TypeZSet,
+	id:    namesLease,
 	decide: func(tx *Tx, p *part) error {
 		p.answer = tx.decideLease(p.object, p.limit.Lease, p.limit.ID, p.cost)
 		return nil

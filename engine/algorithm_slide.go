@@ -10,9 +10,8 @@ import (
 // slide is an exact sliding window over a log of hits, a sorted set. Several limits may share one
 // log.
 var slide = algorithm{
-	holds:  object.TypeZSet,
-	id:     namesHits,
-	allows: func(l *Limit) int64 { return l.Slide.Limit },
+	holds: object.TypeZSet,
+	id:    namesHits,
 	decide: func(tx *Tx, p *part) error {
 		rules := tx.rulesOf(p)
 		if !p.asks {

@@ -7,8 +7,7 @@ import (
 
 // token is a token bucket.
 var token = algorithm{
-	holds:  object.TypeToken,
-	allows: func(l *Limit) int64 { return l.Token.Capacity },
+	holds: object.TypeToken,
 	decide: func(tx *Tx, p *part) error {
 		o := object.TokenIn(p.object)
 		var state limit.Tokens
@@ -21,8 +20,7 @@ var token = algorithm{
 // leaky is a leaky bucket that delays calls. It has the state of a token bucket and shares its
 // keys.
 var leaky = algorithm{
-	holds:  object.TypeToken,
-	allows: token.allows,
+	holds: object.TypeToken,
 	decide: func(tx *Tx, p *part) error {
 		o := object.TokenIn(p.object)
 		var state limit.Tokens

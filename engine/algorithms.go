@@ -15,9 +15,6 @@ type algorithm struct {
 	holds object.Type
 	id    idUse
 
-	// allows returns how much a limit allows.
-	allows func(*Limit) int64
-
 	// decide decides for the object of one key. It sets the part's answer, and the fields that
 	// record needs.
 	decide func(tx *Tx, p *part) error

@@ -59,4 +59,4 @@ func ParsePolicy(name []byte, words [][]byte) (*policy.Policy, error) {
 	return policy.New(p), nil
 }
 
-func allowed(l *Limit) int64 { return l.algorithm().allows(l) }
+func allowed(l *Limit) int64 { return *l.Bound() }

@@ -132,7 +132,7 @@ func (tx *Tx) dropParts() {
 // the sliding windows could admit the costs, but these are above effect.MaxHits for all their keys
 // together, the error is ErrManyHits.
 func (tx *Tx) All(limits []Limit) (limit.Decision, error) {
-	return tx.all(limits, !asks(limits), false)
+	return tx.all(limits, manner{peek: !asks(limits)})
 }
 
 // asks reports whether a call with these limits has a cost: otherwise it is a peek.
@@ -145,23 +145,23 @@ func asks(limits []Limit) bool {
 	return false
 }
 
-// all is All. peek: the call is one; shadow: for a policy in SHADOW, whose denials have no effect.
-func (tx *Tx) all(limits []Limit, peek, shadow bool) (limit.Decision, error) {
-	if err := tx.findParts(limits, peek); err != nil {
+// all is All for a call of a manner.
+func (tx *Tx) all(limits []Limit, m manner) (limit.Decision, error) {
+	if err := tx.findParts(limits, m.peek); err != nil {
 		return limit.Decision{}, err
 	}
 	answer, err := tx.decideParts()
-	if err != nil {
-		return limit.Decision{}, err
+	if err != nil || m.charge && !answer.Allowed {
+		return answer, err
 	}
 	for i := range tx.parts {
 		p := &tx.parts[i]
 		o, k, by := p.object, p.limit.Key, &limits[p.answer.Index].Rule
 		switch {
 		case answer.Allowed && p.cost > 0:
-			tx.note(k, by, tx.recordPart(p), o == nil, p.cost, &p.answer, shadow)
+			tx.note(k, by, tx.recordPart(p), o == nil, p.cost, &p.answer, m.shadow)
 		case !p.answer.Allowed:
-			tx.note(k, by, o, false, p.cost, &p.answer, shadow)
+			tx.note(k, by, o, false, p.cost, &p.answer, m.shadow)
 		}
 	}
 	return answer, nil

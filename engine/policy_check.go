@@ -36,6 +36,7 @@ type CheckCall struct {
 	Keys  []Key   // one for each policy
 	Costs []int64 // one for all, or one for each policy; otherwise as those of All
 	ID    []byte  // nil: none
+	Force bool    // record it beyond the limits too, see Charge
 }
 
 // Check decides a call against policies. Either all enforced policies (those not in SHADOW) admit
@@ -51,6 +52,8 @@ type CheckCall struct {
 // which are renewed, or taken again if they have expired. It is denied only if such a lease cannot
 // be taken.
 //
+// With Force, the call is recorded for each policy as Charge does it.
+//
 // The names must differ. The error names a policy that does not exist, is named twice or needs an
 // id, or is ErrOldPolicies.
 func (tx *Tx) Check(call CheckCall) (answer limit.Decision, err error) {
@@ -60,24 +63,36 @@ func (tx *Tx) Check(call CheckCall) (answer limit.Decision, err error) {
 	c := &tx.check
 	c.running = true
 	defer func() { c.running = false }()
-	bind, shadows, peek := c.limits[:c.binding], c.limits[c.binding:], !asks(c.limits)
-	repeated := call.ID != nil && tx.repeats(bind, call.ID, peek)
+	bind, shadows, m := c.limits[:c.binding], c.limits[c.binding:], manner{peek: !asks(c.limits)}
+	m.charge = call.Force && !m.peek
+	repeated := call.ID != nil && tx.repeats(bind, call.ID, m.peek)
 	switch {
 	case len(bind) == 0:
-		answer = tx.tryAll(shadows, peek)
+		answer = tx.tryAll(shadows, m)
 	case repeated:
-		answer, err = tx.repeat(bind, peek)
+		answer, err = tx.repeat(bind, m)
 	default:
-		if answer, err = tx.all(bind, peek, false); err == nil {
-			tx.tally(bind, answer.Allowed)
-		}
+		answer, err = tx.decide(bind, m)
 	}
 	if err != nil {
 		return limit.Decision{}, err
 	}
 	answer.Index = c.rules[answer.Index]
-	if len(bind) > 0 && answer.Allowed && !repeated && !peek {
-		answer.ShadowDenied = tx.tryAll(shadows, peek).ShadowDenied
+	if len(bind) > 0 && (answer.Allowed || m.charge) && !repeated && !m.peek {
+		answer.ShadowDenied = tx.tryAll(shadows, m).ShadowDenied
+	}
+	return answer, nil
+}
+
+// decide decides a call against the enforced policies, and counts it for each.
+func (tx *Tx) decide(limits []Limit, m manner) (limit.Decision, error) {
+	answer, err := tx.all(limits, m)
+	if err != nil {
+		return limit.Decision{}, err
+	}
+	tx.tally(limits, answer.Allowed || m.charge)
+	if m.charge && !answer.Allowed {
+		return tx.chargeBeyond(limits, m)
 	}
 	return answer, nil
 }
@@ -189,8 +204,8 @@ func (tx *Tx) repeats(limits []Limit, id []byte, peek bool) bool {
 }
 
 // repeat decides a call that was admitted before.
-func (tx *Tx) repeat(limits []Limit, peek bool) (answer limit.Decision, err error) {
-	renews := func(l *Limit) bool { return l.algorithm().id == namesLease && (l.Cost > 0 || peek) }
+func (tx *Tx) repeat(limits []Limit, m manner) (answer limit.Decision, err error) {
+	renews := func(l *Limit) bool { return l.algorithm().id == namesLease && (l.Cost > 0 || m.peek) }
 	lacking := false // one of the leases cannot be taken
 	for i := range limits {
 		d, err := tx.look(limits[i : i+1])
@@ -208,6 +223,8 @@ func (tx *Tx) repeat(limits []Limit, peek bool) (answer limit.Decision, err erro
 		case !renews(&limits[i]):
 			d, _ = tx.look(one)
 			d.Allowed, d.RetryAfter, d.Free = true, 0, true
+		case m.charge:
+			d, _ = tx.Charge(one)
 		case lacking:
 			d, _ = tx.look(one)
 		default:
@@ -263,17 +280,23 @@ func and(answer, d limit.Decision, i int) limit.Decision {
 
 // tryAll decides a call against each of the policies in SHADOW by itself, and combines their
 // answers into one, which admits it.
-func (tx *Tx) tryAll(limits []Limit, peek bool) (answer limit.Decision) {
+func (tx *Tx) tryAll(limits []Limit, m manner) (answer limit.Decision) {
 	denied := false
+	m.shadow = true
 	for i := range limits {
-		d, err := tx.all(limits[i:i+1], peek, true)
+		d, err := tx.all(limits[i:i+1], m)
 		if err != nil {
-			d = limit.Decision{Limit: limits[i].algorithm().allows(&limits[i])}
+			d = limit.Decision{Limit: *limits[i].Bound()}
 		}
 		if err != nil || !tx.parts[0].repeated {
 			tx.count(&limits[i], len(tx.check.limits)-len(limits)+i, true, d.Allowed)
 		}
-		denied = denied || !d.Allowed && (limits[i].Cost > 0 || peek)
+		denied = denied || !d.Allowed && (limits[i].Cost > 0 || m.peek)
+		if m.charge && err == nil && !d.Allowed {
+			if charged, err := tx.chargeBeyond(limits[i:i+1], m); err == nil {
+				d = charged
+			}
+		}
 		d.Allowed, d.RetryAfter, d.Free = true, 0, true
 		answer = and(answer, d, i)
 	}
@@ -281,12 +304,12 @@ func (tx *Tx) tryAll(limits []Limit, peek bool) (answer limit.Decision) {
 	return answer
 }
 
-// tally counts the decisions of the last All, in which each policy has a key of its own: either all
-// have admitted the call, or some have denied it.
-func (tx *Tx) tally(limits []Limit, admitted bool) {
+// tally counts the decisions of the last All, in which each policy has a key of its own: if the
+// call is recorded those of all policies, otherwise the denials.
+func (tx *Tx) tally(limits []Limit, recorded bool) {
 	for i := range tx.parts {
 		p := &tx.parts[i]
-		tx.count(&limits[i], i, !p.repeated && (admitted || !p.answer.Allowed), admitted)
+		tx.count(&limits[i], i, !p.repeated && (recorded || !p.answer.Allowed), p.answer.Allowed)
 	}
 }
 

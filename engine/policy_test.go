@@ -145,7 +145,7 @@ func TestParsePolicyChecksNames(t *testing.T) {
 			),
 		)
 	}
-	for _, name := range []string{"COST", "id", "Wait"} {
+	for _, name := range []string{"COST", "id", "Wait", "force"} {
 		_, err := parsePolicy(name, "SLIDE 5 1s")
 		assert.EqualError(t, err, "ERR a policy cannot be called '"+name+"': that is an option of RL.CHECK")
 	}
@@ -158,6 +158,8 @@ type checker struct {
 	tx  *Tx
 	log *recorder
 	now int64
+
+	force bool
 }
 
 func newChecker(t *testing.T, policies ...string) *checker {
@@ -191,7 +193,7 @@ func (c *checker) priced(id, policies string, costs []int64, request string) (li
 	keys := policyKeys(c.e, names, []byte(id))
 	c.tx.Begin(c.now, 0, keys, true)
 	defer c.tx.End()
-	return c.tx.Check(CheckCall{Names: names, Keys: keys, Costs: costs, ID: req})
+	return c.tx.Check(CheckCall{Names: names, Keys: keys, Costs: costs, ID: req, Force: c.force})
 }
 
 func (c *checker) must(id, policies string, cost int64, request string) limit.Decision {
@@ -696,6 +698,7 @@ func TestPoliciesKeepLaws(t *testing.T) {
 				}
 			}
 			before := dump(c.e)
+			c.force = r.IntN(6) == 0
 			d, err := c.priced(id, strings.Join(called, " "), costs, "")
 			require.NoError(t, err)
 			require.Equal(
@@ -711,10 +714,13 @@ func TestPoliciesKeepLaws(t *testing.T) {
 			)
 			require.Equal(t, allowed(&brute[called[d.Index]].limit), d.Limit)
 			require.True(t, !binding || !brute[called[d.Index]].shadow, "the answer is that of a policy in force")
-			if !want || peek {
+			if !want && !c.force || peek {
 				require.Equal(t, before, dump(c.e), "law 1")
 			}
-			if !want && d.RetryAfter != limit.Never {
+			checkRetry := func() {
+				if want || d.RetryAfter == limit.Never {
+					return
+				}
 				for wait, admitted := range map[int64]bool{d.RetryAfter - 1: false, d.RetryAfter: true} {
 					all := true
 					for i, name := range called {
@@ -723,16 +729,29 @@ func TestPoliciesKeepLaws(t *testing.T) {
 					require.Equal(t, admitted, all, "law 4: retry_after %d", d.RetryAfter)
 				}
 			}
+			if !c.force {
+				checkRetry()
+			}
 			for i, name := range called {
 				b := brute[name]
 				switch admits := admits(i, c.now); {
 				case costOf(i) == 0:
+				case c.force:
+					b.taken[id] = append(b.taken[id], bruteHit{c.now, costOf(i)})
+					if admits {
+						b.counts[0]++
+					} else {
+						b.counts[1]++
+					}
 				case want && admits:
 					b.taken[id] = append(b.taken[id], bruteHit{c.now, costOf(i)})
 					b.counts[0]++
 				case !admits && (want || !b.shadow):
 					b.counts[1]++
 				}
+			}
+			if c.force {
+				checkRetry()
 			}
 			for _, name := range called {
 				require.Equal(t, brute[name].counts, c.counts(name), "counts of %s", name)
@@ -793,6 +812,49 @@ func TestCheckPricesEachPolicy(t *testing.T) {
 	assert.Equal(t, [2]int64{2, 1}, c.counts("money"))
 	assert.Equal(t, [2]int64{1, 1}, c.counts("lease"))
 	assert.Equal(t, [2]int64{1, 2}, c.counts("trial"))
+}
+
+// A call that has happened counts for each policy, once, and its denials are no news to RL.TOP.
+func TestForceRecordsBeyondTheLimits(t *testing.T) {
+	c := newChecker(t, "calls SLIDE 2 1m", "money TOKEN 10 10 1m", "lease LEASE 1 10s", "trial FIXED 3 1m SHADOW")
+	const all = "calls money lease trial"
+	c.force = true
+	for i, step := range []struct {
+		costs   []int64
+		request string
+		want    limit.Decision
+	}{
+		{[]int64{1, 4, 1, 1}, "a", limit.Decision{Allowed: true, Limit: 1, ResetAfter: 60_000, Index: 2}},
+		{[]int64{1, 5, 1, 1}, "b", limit.Decision{Limit: 2, RetryAfter: 60_000, ResetAfter: 60_000}},
+		{[]int64{1, 25, 1, 1}, "b", limit.Decision{
+			Allowed: true, Limit: 2, ResetAfter: 60_000, Free: true}},
+		{[]int64{0, 25, 0, 2}, "c", limit.Decision{
+			Limit: 10, RetryAfter: limit.Never, ResetAfter: 204_000, Index: 1, ShadowDenied: true}},
+		{[]int64{0, 10, 0, 0}, "d", limit.Decision{Limit: 10, RetryAfter: 264_000, ResetAfter: 264_000, Index: 1}},
+		{[]int64{0, 0, 0, 0}, "", limit.Decision{Limit: 10, RetryAfter: 210_000, ResetAfter: 264_000, Index: 1}},
+	} {
+		request := step.request
+		names := all
+		if request == "" {
+			names = "calls money"
+			step.costs = step.costs[:2]
+		}
+		d, err := c.priced("ann", names, step.costs, request)
+		require.NoError(t, err)
+		assert.Equal(t, step.want, d, "step %d", i)
+	}
+	assert.Equal(t, [2]int64{2, 0}, c.counts("calls"))
+	assert.Equal(t, [2]int64{2, 2}, c.counts("money"))
+	assert.Equal(t, [2]int64{1, 1}, c.counts("lease"))
+	assert.Equal(t, [2]int64{2, 1}, c.counts("trial"))
+	assert.Empty(t, c.e.Top(AllDatabases, 10))
+
+	before := dump(c.e)
+	_, err := c.priced("ann", "calls money", []int64{1, limit.MaxCount}, "e")
+	require.Equal(t, ErrBeyondCount, err)
+	_, err = c.priced("ann", "calls", []int64{effect.MaxHits + 1}, "e")
+	require.Equal(t, ErrManyHits, err)
+	require.Equal(t, before, dump(c.e))
 }
 
 // text returns the definition of a token bucket.

@@ -67,12 +67,21 @@ func checkPolicyName(name []byte) error {
 			),
 		)
 	}
-	for _, option := range []string{"COST", "ID", "WAIT"} {
-		if grammar.EqualFold(name, option) {
-			return Error(fmt.Sprintf("ERR a policy cannot be called '%s': that is an option of RL.CHECK", name))
-		}
+	if IsCheckOption(name) {
+		return Error(fmt.Sprintf("ERR a policy cannot be called '%s': that is an option of RL.CHECK", name))
 	}
 	return nil
+}
+
+// IsCheckOption reports whether a word is an option of RL.CHECK, in any case: no policy can have
+// such a name.
+func IsCheckOption(word []byte) bool {
+	for _, option := range [...]string{"COST", "ID", "WAIT", "HOLD", "FORCE"} {
+		if grammar.EqualFold(word, option) {
+			return true
+		}
+	}
+	return false
 }
 
 // definition is a definition that is being parsed. It keeps the first error.

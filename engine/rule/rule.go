@@ -26,6 +26,21 @@ type Rule struct {
 	Counter limit.Counter
 }
 
+// Bound returns the number that is the rule's limit.
+func (r *Rule) Bound() *int64 {
+	switch r.Kind {
+	case Token, Leaky:
+		return &r.Token.Capacity
+	case Fixed:
+		return &r.Fixed.Limit
+	case Lease:
+		return &r.Lease.Limit
+	case Counter:
+		return &r.Counter.Limit
+	}
+	return &r.Slide.Limit
+}
+
 // Error is sent to the client as it is: the first word is its code, the rest says what is
 // wrong.
 type Error string

@@ -27,13 +27,15 @@ func (p *Prepared) MayWait() bool {
 }
 
 // HasOption reports whether words have an option, in upper case. From the index first on they are
-// options, each followed by its value, or COST by several.
+// options, each followed by its value, COST by several, and FORCE by none.
 func HasOption(words [][]byte, first int, option string) bool {
 	for i := first; i+1 < len(words); i += 2 {
-		if grammar.EqualFold(words[i], option) {
+		switch {
+		case grammar.EqualFold(words[i], option):
 			return true
-		}
-		if grammar.EqualFold(words[i], "COST") {
+		case grammar.EqualFold(words[i], "FORCE"):
+			i--
+		case grammar.EqualFold(words[i], "COST"):
 			for i+2 < len(words) && BeginsNumber(words[i+2]) {
 				i++
 			}

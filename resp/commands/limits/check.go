@@ -7,7 +7,6 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/limit"
 	"rlserver/engine/rule"
-	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 )
 
@@ -16,10 +15,11 @@ func init() {
 		&command.Command{Name: "rl.check", Arity: -3,
 			Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking,
 			Keys:  command.OneKey("RW access update"), HashKeys: checkKeys,
-			Syntax: "id policy [policy ...] [COST cost [cost ...]] [ID request] [WAIT timeout]", Since: "1.0.0",
+			Syntax: "id policy [policy ...] [COST cost [cost ...]] [ID request] [WAIT timeout | FORCE]", Since: "1.0.0",
 			Complexity: "that of the policies' algorithms, together",
-			Summary:    "Admits a call if all of the policies admit it for an id, and records it for each.",
-			Options:    checkOptions, Run: checkPolicies},
+			Summary: "Admits a call if all of the policies admit it for an id, and records it for each; with " +
+				"FORCE also a call that they do not admit.",
+			Options: checkOptions, Run: checkPolicies},
 	)
 }
 
@@ -30,11 +30,12 @@ const (
 	MaxCheckID = command.MaxWordLen
 
 	errTooManyPolicies = engine.Error("ERR too many policies: RL.CHECK takes at most 128")
+	errForceWaits      = engine.Error("ERR FORCE records the call at once: RL.CHECK takes FORCE or WAIT, not both")
 	errCheckID         = engine.Error("ERR the id of RL.CHECK must be 1 to 65536 bytes without { and }")
 )
 
 // checkPolicies handles RL.CHECK id policy [policy ...] [COST cost [cost ...]] [ID request] [WAIT
-// timeout].
+// timeout | FORCE].
 func checkPolicies(c *command.Call) error {
 	id := c.Args.Next()
 	if !validCheckID(id) {
@@ -45,11 +46,14 @@ func checkPolicies(c *command.Call) error {
 		return errTooManyPolicies
 	}
 	c.Args.List = c.Args.List[len(names):]
-	o := TakeOptions(&c.Args, optionCosts|optionID|OptionWait, nil, nil)
+	o := TakeOptions(&c.Args, optionCosts|optionID|OptionWait|optionForce, nil, nil)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
 
+	if o.force && c.Args.Wait > 0 {
+		return errForceWaits
+	}
 	keys := c.Args.Keys
 	if err := c.Tx.KeysHold(names, keys, id); err != nil {
 		return err
@@ -58,7 +62,7 @@ func checkPolicies(c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	call := engine.CheckCall{Names: names, Keys: keys, Costs: c.Costs, ID: o.id}
+	call := engine.CheckCall{Names: names, Keys: keys, Costs: c.Costs, ID: o.id, Force: o.force}
 	d, err := c.Admit(most, func(most int64) (limit.Decision, error) {
 		if most == 0 {
 			clear(call.Costs)
@@ -83,8 +87,7 @@ func validCheckID(id []byte) bool {
 // can have the name of an option.
 func policyNames(words [][]byte) [][]byte {
 	for i, word := range words {
-		if i > 0 &&
-			(grammar.EqualFold(word, "COST") || grammar.EqualFold(word, "ID") || grammar.EqualFold(word, "WAIT")) {
+		if i > 0 && rule.IsCheckOption(word) {
 			return words[:i]
 		}
 	}

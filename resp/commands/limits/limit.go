@@ -218,6 +218,7 @@ type options struct {
 	Cost  int64
 	costs [][]byte // of optionCosts: the numbers after COST
 	id    []byte
+	force bool
 }
 
 // optionSet is a set of options that a command takes.
@@ -229,6 +230,7 @@ const (
 	optionCosts
 	optionID
 	OptionWait // for Call.Admit
+	optionForce
 )
 
 // TakeOptions takes the options, in any order and each at most once. Those of an algorithm and the
@@ -257,6 +259,8 @@ func TakeOptions(a *command.Args, allowed optionSet, algorithm *rule.Algorithm, 
 			}
 		case take(OptionWait, "WAIT"):
 			a.Wait = parseDuration(a, "; WAIT takes from 1ms to 10 years, and a call without it does not wait")
+		case take(optionForce, "FORCE"):
+			o.force = true
 		case algorithm == nil || !parseAlgorithmOption(a, algorithm, l, &seen):
 			a.Fail(engine.ErrSyntax)
 		}

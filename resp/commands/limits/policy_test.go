@@ -138,7 +138,7 @@ func TestChecksAreLimited(t *testing.T) {
 	assert.Equal(t, "-ERR too many policies: RL.CHECK takes at most 128", c.Do(call+" p"))
 	assert.Equal(
 		t,
-		"-ERR COST times the number of sliding windows' keys must be at most 1000000: each keeps a member per hit",
+		"-ERR COST must be at most 1000000 for all sliding windows together: each keeps a member per hit",
 		func() string { c.Do("RL.POLICY SET p0 SLIDE 5000000 1m"); return c.Do("RL.CHECK bob p0 COST 1000001") }(),
 	)
 }
