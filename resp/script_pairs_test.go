@@ -156,3 +156,25 @@ func TestSwapDBTellsTrackers(t *testing.T) {
 	require.Equal(t, "+OK", c.do("SET k 2"))
 	assert.Equal(t, ">2 $10 invalidate *1 $1 k ", tracker.read(), "what was read again is tracked again")
 }
+
+// What all running scripts hold together is bounded, and INFO tells. A script that is refused costs
+// the others nothing, and runs when they have ended.
+func TestMemoryOfAllScriptsIsBounded(t *testing.T) {
+	ts := startServer(t, config.Defaults{"lua-memory-limit": "8mb", "lua-memory-total": "8mb"})
+	running, end := ts.running("local s = string.rep('x', 5000000) redis.call('SET', KEYS[1], 1) "+waits+"return #s",
+		"1", "k")
+	c := ts.dial()
+	const source = "return #string.rep('x', 5000000)"
+	got := c.eval(source, "1", "other")
+	assert.Contains(t, got, "-ERR not enough memory: what all running scripts hold is limited by lua-memory-total")
+	got = c.eval("return pcall(function() "+source+" end)", "1", "other")
+	assert.Contains(t, got, "lua-memory-total", "pcall does not catch it")
+	assert.Equal(t, ":5", c.eval("return 5", "1", "other"), "small ones run")
+	assert.Equal(t, "8388608", c.field("lua_memory_total"))
+	assert.Equal(t, "2", c.field("scripts_ended_for_memory"))
+	assert.Greater(t, c.number("used_memory_vm_eval"), 5_000_000)
+	end()
+	assert.Equal(t, ":5000000", strings.TrimSpace(running.read()))
+	assert.Equal(t, ":5000000", c.eval(source, "1", "other"))
+	require.Eventually(t, func() bool { return c.number("used_memory_vm_eval") == 0 }, 10*time.Second, time.Millisecond)
+}

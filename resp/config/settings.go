@@ -126,6 +126,7 @@ type Settings struct {
 	// Scripts.
 	ScriptTime     atomic.Int64 // ms until calls on the keys of a script are refused; 0: never
 	ScriptMemory   atomic.Int64 // bytes that a script may hold
+	ScriptsMemory  atomic.Int64 // and all running scripts together
 	ScriptCache    atomic.Int64 // bytes of all compiled scripts
 	ScriptsTakeAll atomic.Int64 // 0 or 1: scripts hold all keys
 

@@ -284,10 +284,13 @@ var Parameters = []Parameter{
 			SCRIPT KILL can end it. 5000 (5 s) by default. 0: never.`,
 		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.ScriptTime })},
 	{Name: "lua-memory-limit", Group: groupService, Form: "SIZE", Default: "64mb", Example: "64mb",
-		Help: `How much memory the values of a script may take, 64mb by default; all running scripts together
-			may take 4 times that. Its changes may take as much in the log. A script that needs more is ended
-			with an error.`,
+		Help: `How much memory the values of a script may take, 64mb by default. Its changes may take as much
+			in the log. A script that needs more is ended with an error.`,
 		Value: memory(1<<20, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.ScriptMemory })},
+	{Name: "lua-memory-total", Group: groupService, Form: "SIZE", Default: "256mb", Example: "256mb",
+		Help: `How much memory the values of all running scripts may take together, 256mb by default. A script
+			that needs more is ended with an error. What they have dropped is freed a little later.`,
+		Value: memory(1<<20, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.ScriptsMemory })},
 	{Name: "lua-cache-limit", Group: groupService, Form: "SIZE", Default: "64mb", Example: "64mb",
 		Help: `How much memory the scripts that EVALSHA can run may take, 64mb by default. Beyond it those that
 			were not used for the longest time are dropped, those of SCRIPT LOAD last; EVALSHA then replies with

@@ -14,6 +14,8 @@ import (
 	"rlserver/resp/wire"
 )
 
+var bounded = Limits{Memory: 8 << 20, All: 32 << 20, Time: time.Minute}
+
 // reply returns what a script replies that may take 8 MB: its error, or the reply.
 func reply(t testing.TB, source string, host Host) string {
 	t.Helper()
@@ -24,7 +26,7 @@ func reply(t testing.TB, source string, host Host) string {
 		host = killer{st}
 	}
 	var out wire.Reply
-	run := Run{Script: s, Host: host, Among: NewScripts(), Limits: Limits{Memory: 8 << 20, Time: time.Minute}}
+	run := Run{Script: s, Host: host, Among: NewScripts(), Limits: bounded}
 	err = st.Run(&run, func(st *State, v glua.LValue) error {
 		if !st.Write(&out, v, func(text string) { out.Error(text) }) {
 			return &Error{Text: ErrTooDeep}
@@ -77,7 +79,7 @@ func TestPartsOfStringsAreCopies(t *testing.T) {
 		s, err := Compile("local s = ('x'):rep(100000) return " + source)
 		require.NoError(t, err)
 		st := newState()
-		run := Run{Script: s, Host: killer{st}, Among: NewScripts(), Limits: Limits{Memory: 8 << 20, Time: time.Minute}}
+		run := Run{Script: s, Host: killer{st}, Among: NewScripts(), Limits: bounded}
 		var before, after runtime.MemStats
 		var part string
 		runtime.GC()

@@ -47,7 +47,7 @@ func FuzzScripts(f *testing.F) {
 			st := Take()
 			defer st.Release()
 			var reply wire.Reply
-			limits := Limits{Memory: 2 << 20, Time: 50 * time.Millisecond}
+			limits := Limits{Memory: 2 << 20, All: 8 << 20, Time: 50 * time.Millisecond}
 			host := endings{st, []byte("*2\r\n$1\r\nx\r\n:5\r\n")}
 			words := [][]byte{[]byte("k")}
 			err = st.Run(&Run{Script: s, Keys: words, Args: words, Host: host, Limits: limits, Among: all},

@@ -31,7 +31,7 @@ func run(t testing.TB, source string) string {
 	st := Take()
 	defer st.Release()
 	text := ""
-	limits := Limits{Memory: 8 << 20, Time: time.Nanosecond}
+	limits := Limits{Memory: 8 << 20, All: 32 << 20, Time: time.Nanosecond}
 	err = st.Run(&Run{Script: s, Host: killer{st}, Among: NewScripts(), Limits: limits},
 		func(st *State, v glua.LValue) error {
 			text = st.textOf(v)

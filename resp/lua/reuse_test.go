@@ -29,7 +29,7 @@ func on(t testing.TB, st *State, s *Script, host Host, words ...string) string {
 	}
 	var reply wire.Reply
 	run := Run{Script: s, Keys: list, Args: list, Host: host, Among: NewScripts(),
-		Limits: Limits{Memory: 8 << 20, Time: time.Second}}
+		Limits: Limits{Memory: 8 << 20, All: 32 << 20, Time: time.Second}}
 	require.NoError(t, st.Run(&run, func(st *State, v glua.LValue) error {
 		st.Write(&reply, v, func(text string) { reply.Error(text) })
 		return nil
@@ -76,7 +76,7 @@ func TestLimitersTakeFewAllocations(t *testing.T) {
 		var reply wire.Reply
 		words := [][]byte{[]byte("100"), []byte("100"), []byte("60000"), []byte("1")}
 		run := Run{Script: s, Keys: words[:1], Args: words, Host: host, Among: NewScripts(),
-			Limits: Limits{Memory: 8 << 20, Time: time.Second}}
+			Limits: Limits{Memory: 8 << 20, All: 32 << 20, Time: time.Second}}
 		emit := func(st *State, v glua.LValue) error {
 			reply.B = reply.B[:0]
 			st.Write(&reply, v, func(text string) { reply.Error(text) })

@@ -10,6 +10,7 @@ import (
 type Scripts struct {
 	memory atomic.Int64 // that the scripts may take until each is measured again, see watch.measure
 
+	refused  atomic.Int64 // scripts that were ended for the memory that they needed
 	stopping atomic.Bool
 
 	// turn is held by a script that takes long, for TurnTime: all of them together use one
@@ -32,14 +33,14 @@ func NewScripts() *Scripts { return &Scripts{busy: make(map[*Busy]struct{})} }
 // Memory returns how many bytes the running scripts may take, beside firstBytes for each.
 func (s *Scripts) Memory() int64 { return s.memory.Load() }
 
+// Refused returns how many scripts were ended for the memory that they needed.
+func (s *Scripts) Refused() int64 { return s.refused.Load() }
+
 // Stop makes scripts end that have changed nothing: the server stops.
 func (s *Scripts) Stop() { s.stopping.Store(true) }
 
 // Stopping reports whether Stop was called.
 func (s *Scripts) Stopping() bool { return s.stopping.Load() }
-
-// share is how many scripts may take the memory of one at the same time.
-const share = 4
 
 // Entry is a compiled script with its name, text and flags.
 type Entry struct {

@@ -10,7 +10,8 @@ import (
 
 // Limits are the limits of a script.
 type Limits struct {
-	Memory int64         // bytes that the values of a script may take; all may take 4 times that
+	Memory int64         // bytes that the values of a script may take
+	All    int64         // and those of all running scripts together
 	Time   time.Duration // after which Host.Overdue is called
 }
 
@@ -86,7 +87,7 @@ func (w *watch) charge(bytes int) {
 // grant makes the script's part of the memory of all scripts so many bytes, and reports whether
 // there are as many.
 func (w *watch) grant(bytes int64) (ok bool) {
-	if w.all.memory.Add(bytes-w.granted) > share*w.limits.Memory && bytes > w.granted {
+	if w.all.memory.Add(bytes-w.granted) > w.limits.All && bytes > w.granted {
 		w.all.memory.Add(w.granted - bytes)
 		return false
 	}
@@ -149,8 +150,16 @@ func (w *watch) endTurn() {
 
 const (
 	errMemory    = "not enough memory: what a script holds is limited by lua-memory-limit"
-	errMemoryAll = "not enough memory: what all running scripts hold is limited to 4 times lua-memory-limit"
+	errMemoryAll = "not enough memory: what all running scripts hold is limited by lua-memory-total: run fewer at a " +
+		"time, or raise it"
 )
+
+// refuse ends the script for the memory that it needs.
+func (w *watch) refuse(why string) {
+	w.dead = why
+	w.all.refused.Add(1)
+	w.raiseIfDead()
+}
 
 // measure measures what the script holds with the next bytes, and ends it if that is too much.
 func (w *watch) measure(next int64) {
@@ -160,8 +169,7 @@ func (w *watch) measure(next int64) {
 	pending := w.charged
 	w.charged = 0
 	if pending > w.limits.Memory && pending > 2*w.until { // one value that is too large
-		w.dead = errMemory
-		w.raiseIfDead()
+		w.refuse(errMemory)
 	}
 	m := meter{seen: make(map[unsafe.Pointer]struct{}), most: w.limits.Memory}
 	m.thread(w.st.L)
@@ -172,8 +180,7 @@ func (w *watch) measure(next int64) {
 	held := m.run() + w.lasting + w.loaded + w.reserved
 	held += max(next, pending/64)
 	if held > w.limits.Memory {
-		w.dead = errMemory
-		w.raiseIfDead()
+		w.refuse(errMemory)
 	}
 	w.all.built(pending, w.limits.Memory)
 	w.until = min(max(held, 1<<20), max(w.limits.Memory/4, firstBytes))
@@ -182,8 +189,7 @@ func (w *watch) measure(next int64) {
 	}
 	w.until = max(firstBytes, held/8) // to measure takes time in proportion to held
 	if !w.grant(held + w.until) {
-		w.dead = errMemoryAll
-		w.raiseIfDead()
+		w.refuse(errMemoryAll)
 	}
 }
 

@@ -132,7 +132,7 @@ func (p *program) run(c *command.Call, e *lua.Entry, keys, args [][]byte, readon
 	}
 	err = p.state.Run(&lua.Run{
 		Script: e.Script, Keys: keys, Args: args, Host: p, Among: c.Env.Scripts,
-		Limits: lua.Limits{Memory: p.most, Time: limit},
+		Limits: lua.Limits{Memory: p.most, All: settings.ScriptsMemory.Load(), Time: limit},
 	}, p.reply)
 	if p.resume() {
 		err = &lua.Error{Text: "ERR " + lua.KillWords, Chunk: lua.MainName, Line: 1}

@@ -205,6 +205,8 @@ func writeMemory(r *report) {
 	r.field("number_of_cached_scripts", scripts)
 	r.field("evicted_scripts", dropped)
 	r.field("used_memory_vm_eval", r.env.Scripts.Memory())
+	r.field("lua_memory_total", r.env.Settings.ScriptsMemory.Load())
+	r.field("scripts_ended_for_memory", r.env.Scripts.Refused())
 	r.zero("used_memory_lua", "active_defrag_running", "lazyfree_pending_objects")
 }
 
