@@ -8,6 +8,7 @@ import (
 	"rlserver/engine/counts"
 	"rlserver/engine/denials"
 	"rlserver/engine/effect"
+	"rlserver/engine/eviction"
 	"rlserver/engine/lock"
 	"rlserver/engine/policy"
 	"rlserver/engine/rule"
@@ -62,8 +63,9 @@ type Engine struct {
 	required atomic.Uint64  // see RequirePolicies
 	naming   sync.RWMutex   // its holder never waits for a shard
 	// held while a call changes policies, which takes longer than it holds the locks of all shards
-	changing sync.Mutex
-	memory   *Memory
+	changing       sync.Mutex
+	memory         *Memory
+	*eviction.Room // of memory
 
 	// how often the counts of several shards were updated at once
 	recountsBegun, recountsEnded atomic.Uint64
@@ -99,6 +101,7 @@ func New(o Options) *Engine {
 	} else {
 		e.memory.sharing.Add(1)
 	}
+	e.Room = &e.memory.Room
 	e.memory.add(e)
 	e.policies = policy.NewTable()
 	e.Scripts = script.NewTable(nil)

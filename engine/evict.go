@@ -12,20 +12,6 @@ import (
 // DefaultSamples is how many keys are sampled to evict one, unless SetEviction sets another number.
 const DefaultSamples = 5
 
-// SetBudget sets how many bytes all keys may take, those of all engines that share the memory
-// together; math.MaxInt64: any number. They may exceed it until the next MakeRoom.
-func (e *Engine) SetBudget(bytes int64) {
-	e.memory.budget.Store(bytes)
-	e.memory.bound.Store(bytes)
-}
-
-// SetBound sets, after SetBudget, how many bytes the keys may take without an eviction. It is above
-// the budget if other processes evict keys as well; one below the budget means the budget.
-func (e *Engine) SetBound(bytes int64) { e.memory.bound.Store(max(bytes, e.Budget())) }
-
-// Budget returns how many bytes all keys may take.
-func (e *Engine) Budget() int64 { return e.memory.budget.Load() }
-
 // SetEviction sets the eviction policy of MakeRoom, and how many keys it samples, at least, to
 // evict one.
 func (e *Engine) SetEviction(p eviction.Policy, samples int) {
@@ -34,24 +20,8 @@ func (e *Engine) SetEviction(p eviction.Policy, samples int) {
 	e.memory.frequency.Store(p.CountsAccesses())
 }
 
-// Crowded reports whether the keys take more than the budget, to within a KB per shard. It runs
-// before each call and is cheap.
-func (e *Engine) Crowded() bool { return e.crowdedBy(0) }
-
-// crowdedBy reports whether the keys would be Crowded if they took more bytes by this number.
-func (e *Engine) crowdedBy(bytes int64) bool {
-	return e.memory.used.Load()+bytes > e.memory.budget.Load()
-}
-
-// LargeGrowth is the growth in bytes from which a change is checked against the budget before it is
-// made. Smaller changes may exceed the budget until the next MakeRoom, as may data that a client
-// sends.
-const LargeGrowth = 64 << 10
-
-// RoomFor reports whether a change may take a number of bytes more.
-func (e *Engine) RoomFor(bytes int64) bool {
-	return bytes < LargeGrowth || e.memory.used.Load()+bytes <= e.memory.bound.Load()
-}
+// LargeGrowth is from how many bytes on MakeRoomFor evicts.
+const LargeGrowth = eviction.LargeGrowth
 
 // MakeRoom evicts keys, at now (Unix ms), until they fit the budget, or for at most some dozens of
 // microseconds. It reports whether the next call may take more memory: false if the keys exceed the
@@ -66,7 +36,7 @@ func (tx *Tx) MakeRoom(now int64) (room bool) { return tx.makeRoom(now, 0) }
 // budget.
 func (tx *Tx) MakeRoomFor(now, bytes int64) (room bool) {
 	// as long as there is something to evict, whatever others set meanwhile
-	for bytes <= tx.e.Budget() && !tx.e.RoomFor(bytes) && tx.e.crowdedBy(bytes) {
+	for bytes <= tx.e.Budget() && !tx.e.RoomFor(bytes) && tx.e.CrowdedBy(bytes) {
 		if !tx.makeRoom(now, bytes) {
 			break
 		}
@@ -78,10 +48,10 @@ func (tx *Tx) makeRoom(now, bytes int64) (room bool) {
 	e := tx.e
 	policy := eviction.Policy(e.memory.policy.Load())
 	if policy == eviction.NoEviction || !e.overShare() {
-		return !e.crowdedBy(bytes)
+		return !e.CrowdedBy(bytes)
 	}
 	v := newEvictor(tx, policy, int(e.memory.samples.Load()))
-	for looks := 0; e.crowdedBy(bytes); looks++ {
+	for looks := 0; e.CrowdedBy(bytes); looks++ {
 		if v.seen > patience || looks >= 2*len(e.shards) && v.gone == 0 || looks >= 8*len(e.shards) {
 			return v.gone > 0
 		}

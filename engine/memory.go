@@ -1,13 +1,13 @@
 package engine
 
 import (
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"rlserver/engine/denials"
 	"rlserver/engine/effect"
+	"rlserver/engine/eviction"
 	"rlserver/engine/lock"
 	"rlserver/engine/object"
 )
@@ -15,12 +15,8 @@ import (
 // Memory is how much memory the keys of one or several engines take, how much they may take
 // together, and the eviction policy. It is safe for concurrent use.
 type Memory struct {
-	// the sum of what the shards have reported; each is behind by less than reportGrain
-	used atomic.Int64
-	_    [56]byte // the fields below are read by every call, and rarely written
+	eviction.Room // what the shards have reported; each is behind by less than reportGrain
 
-	budget    atomic.Int64 // bytes above which keys are evicted; math.MaxInt64: never
-	bound     atomic.Int64 // bytes above which calls are refused, see SetBound
 	policy    atomic.Uint32
 	samples   atomic.Int64
 	frequency atomic.Bool // access clocks count accesses
@@ -38,8 +34,7 @@ type Memory struct {
 // NewMemory returns a Memory without a bound.
 func NewMemory() *Memory {
 	m := new(Memory)
-	m.budget.Store(math.MaxInt64)
-	m.bound.Store(math.MaxInt64)
+	m.Unbound()
 	m.samples.Store(DefaultSamples)
 	return m
 }
@@ -118,15 +113,12 @@ func (m *Memory) add(e *Engine) {
 	m.engines = append(slices.Clone(m.engines), e)
 }
 
-// Full reports whether the keys take more than they may without an eviction, see SetBound.
-func (m *Memory) Full() bool { return m.used.Load() > m.bound.Load() }
-
 // overShare reports whether an engine may evict keys. If several share a memory, only those may
 // that have more than an equal share of the budget: some may be replicas, whose keys only another
 // process evicts, and no engine is to be emptied because of these.
 func (e *Engine) overShare() bool {
 	n := e.memory.sharing.Load()
-	return n < 2 || e.Weight() > e.memory.budget.Load()/n
+	return n < 2 || e.Weight() > e.Budget()/n
 }
 
 // Memory returns the memory that the engine shares.
@@ -162,14 +154,14 @@ func (e *Engine) Discard() {
 // discard drops the keys of a shard, and unlocks it.
 func (sh *shard) discard() {
 	defer sh.mu.Unlock()
-	sh.e.memory.used.Add(-sh.reported)
+	sh.e.Use(-sh.reported)
 	sh.reported, sh.discarded = 0, true
 	for db := range sh.dbs {
 		sh.flush(db)
 	}
 }
 
-// reportGrain is by how many bytes the weight of a shard changes before it is added to memory.used,
+// reportGrain is by how many bytes the weight of a shard changes before it is added to the memory,
 // so that not all shards write to one cache line with every call.
 const reportGrain = 1 << 10
 
@@ -201,7 +193,7 @@ func (sh *shard) grow(db int, n int64) {
 	unreported := weight - sh.reported
 	if (unreported >= reportGrain || unreported <= -reportGrain) && !sh.discarded {
 		sh.reported = weight
-		sh.e.memory.used.Add(unreported)
+		sh.e.Use(unreported)
 	}
 }
 

@@ -35,7 +35,7 @@ type shard struct {
 
 	weight   atomic.Int64  // bytes that all keys take; changed under the lock, but read without
 	idle     atomic.Int64  // bytes of the tables that no key takes; as weight
-	reported int64         // how much of weight memory.used contains
+	reported int64         // how much of weight the memory contains
 	hand     sampling.Hand // where eviction samples next
 	dice     eviction.Dice
 
@@ -51,7 +51,7 @@ type shard struct {
 	types   [len(object.Types)]atomic.Int64 // keys of each type; as stats
 	changes atomic.Int64                    // changed under the lock, but read without
 
-	discarded bool // memory.used does not contain this shard any more
+	discarded bool // the memory does not contain this shard any more
 
 	_ [64]byte // a shard's lock shares no cache line with its neighbour's
 }

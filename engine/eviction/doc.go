@@ -11,5 +11,6 @@
 //
 //	policy.go     the policies, and the worth of a key under each
 //	frequency.go  the logarithmic counter of accesses, as in Redis
+//	room.go       how much memory keys may take
 //	pressure.go   how close a limiter is to a denial
 package eviction
