@@ -43,15 +43,15 @@ var slide = algorithm{
 //
 // The members of an admitted call are `<ms>-<seq>`; with an id (not nil) they are the id, then
 // id:2, id:3, …, without names that are taken, see effect.AppendHitName. A call whose id is in the
-// longest window already is admitted, and nothing is recorded. If the limits could admit the cost,
-// but it is above effect.MaxHits, the error is ErrTooManyHits.
+// longest window already is admitted, and nothing is recorded. If the limits could admit the cost
+// of a call with an id, but it is above effect.MaxNamed, the error is ErrTooManyHits.
 func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.Decision, error) {
 	o := tx.lookupPacked(k)
 	if !slide.fits(o) {
 		return limit.Decision{}, ErrWrongType
 	}
 	d, repeated := tx.decideSlide(o, rules, cost, id)
-	if cost > effect.MaxHits && d.RetryAfter != limit.Never && !repeated {
+	if id != nil && cost > effect.MaxNamed && d.RetryAfter != limit.Never && !repeated {
 		return limit.Decision{}, ErrTooManyHits
 	}
 	if !d.Allowed || cost == 0 || repeated {
@@ -91,10 +91,15 @@ func (tx *Tx) recordSlide(k Key, o object.Object, id []byte, trim int, cost, exp
 	return tx.recordHitsAs(k, o, id, trim, cost, expireAt)
 }
 
-// recordHits drops the lapsed hits, adds new ones and sets the deadline, in one effect.
+// recordHits drops the lapsed hits, adds new ones and sets the deadline, in one effect. Only a
+// millisecond with calls of 2^52 hits and more can lack free numbers in a row.
 func (tx *Tx) recordHits(k Key, o object.Object, trim int, n, expireAt int64) object.Object {
 	tx.log.Reload(o)
-	seq := tx.e.shardOf(k).seq.Next(tx.log.Set, tx.now, uint64(n))
+	seq, ok := tx.e.shardOf(k).seq.Next(tx.log.Set, tx.now, uint64(n))
+	if !ok && n > 1 {
+		o = tx.recordHits(k, o, trim, n/2, expireAt)
+		return tx.recordHits(k, o, 0, n-n/2, expireAt)
+	}
 	added := effect.Hits{At: tx.now, Seq: seq, N: n}
 	return tx.apply(o, &effect.Effect{Kind: effect.AddHits, Key: k, Lo: trim, Hits: added, ExpireAt: expireAt})
 }

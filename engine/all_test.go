@@ -488,6 +488,8 @@ func TestAllRefusesLimitsThatDoNotFit(t *testing.T) {
 		Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: limit.MaxCount, Refill: 1, Period: 1}},
 	}
 	lease := Limit{Rule: rule.Rule{Kind: rule.Lease, Lease: limit.Lease{Limit: 1, TTL: 1000}}, ID: []byte("id")}
+	ids := slide
+	ids.ID = []byte("id")
 	for _, step := range []struct {
 		limits []Limit
 		cost   int64
@@ -501,8 +503,8 @@ func TestAllRefusesLimitsThatDoNotFit(t *testing.T) {
 			"one rule: only those of SLIDE may share a key")},
 		{[]Limit{named(token, "x"), named(token, "x")}, 1, Error("ERR key 'x' is in more than one rule: only those " +
 			"of SLIDE may share a key")},
-		{[]Limit{named(token, "x"), named(slide, "s")}, effect.MaxHits + 1, ErrManyHits},
-		{[]Limit{named(slide, "s"), named(slide, "r")}, effect.MaxHits/2 + 1, ErrManyHits},
+		{[]Limit{named(token, "x"), named(ids, "s")}, effect.MaxNamed + 1, ErrManyHits},
+		{[]Limit{named(ids, "s"), named(ids, "r")}, effect.MaxNamed/2 + 1, ErrManyHits},
 	} {
 		_, err := c.all(step.limits, step.cost)
 		require.Equal(t, step.want, err)
@@ -513,7 +515,7 @@ func TestAllRefusesLimitsThatDoNotFit(t *testing.T) {
 	at := func(l Limit, cost int64) Limit { l.Cost = cost; return l }
 	_, err := c.priced([]Limit{at(named(slide, "s"), 1), at(named(token, "x"), 2), at(named(slide, "s"), 2)})
 	require.Equal(t, Error("ERR the rules of key 's' share its log: COST must be the same for each of them"), err)
-	_, err = c.priced([]Limit{at(named(slide, "s"), effect.MaxHits), at(named(slide, "r"), 1)})
+	_, err = c.priced([]Limit{at(named(ids, "s"), effect.MaxNamed), at(named(ids, "r"), 1)})
 	require.Equal(t, ErrManyHits, err, "the sum counts")
 	d, err := c.priced([]Limit{at(named(slide, "s"), effect.MaxHits), at(named(slide, "r"), 0),
 		at(named(token, "y"), limit.MaxCount)})

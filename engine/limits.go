@@ -39,7 +39,7 @@ func (tx *Tx) Decide(l *Limit) (limit.Decision, error) {
 	}
 	d, fresh := &p.answer, false
 	switch {
-	case a.id == namesHits && p.cost > effect.MaxHits && d.RetryAfter != limit.Never && !p.repeated:
+	case a.id == namesHits && l.ID != nil && p.cost > effect.MaxNamed && d.RetryAfter != limit.Never && !p.repeated:
 		return limit.Decision{}, ErrTooManyHits
 	case !d.Allowed || p.cost == 0 || p.repeated:
 		tx.endWithKey(d, o)
@@ -129,8 +129,8 @@ func (tx *Tx) dropParts() {
 //
 // Sliding windows with the same key share its log, as in Slide, and the call is recorded there
 // once, with the id of the first: their costs must be equal. Other limits must not share a key. If
-// the sliding windows could admit the costs, but these are above effect.MaxHits for all their keys
-// together, the error is ErrManyHits.
+// sliding windows with an id could admit the costs, but these are above effect.MaxNamed for all
+// their keys together, the error is ErrManyHits.
 func (tx *Tx) All(limits []Limit) (limit.Decision, error) {
 	return tx.all(limits, manner{peek: !asks(limits)})
 }
@@ -208,14 +208,14 @@ func (tx *Tx) partOf(k Key) *part {
 
 // decideParts decides for each limit, and combines the answers.
 func (tx *Tx) decideParts() (answer limit.Decision, err error) {
-	logged, peek := int64(0), true
+	named, peek := int64(0), true
 	for i := range tx.parts {
 		p := &tx.parts[i]
 		if err := tx.decidePart(p); err != nil {
 			return limit.Decision{}, err
 		}
-		if p.limit.algorithm().id == namesHits && !p.repeated {
-			logged += p.cost
+		if p.limit.algorithm().id == namesHits && p.limit.ID != nil && !p.repeated {
+			named += p.cost
 		}
 		peek = peek && p.cost == 0
 		if i == 0 {
@@ -225,7 +225,7 @@ func (tx *Tx) decideParts() (answer limit.Decision, err error) {
 		}
 	}
 	switch {
-	case answer.RetryAfter != limit.Never && logged > effect.MaxHits:
+	case answer.RetryAfter != limit.Never && named > effect.MaxNamed:
 		return limit.Decision{}, ErrManyHits
 	case answer.Allowed && !peek:
 		return answer, nil

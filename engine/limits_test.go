@@ -239,7 +239,7 @@ func TestCostOfWindowsIsBounded(t *testing.T) {
 	c := newCaller(t, Options{})
 	c.with("k", func(k Key) {
 		rules := []limit.Window{{Limit: limit.MaxCount, Length: 1000}}
-		_, err := c.tx.Slide(k, rules, limit.MaxCount, nil)
+		_, err := c.tx.Slide(k, rules, limit.MaxCount, []byte("id"))
 		assert.Equal(t, ErrTooManyHits, err)
 		d, err := c.tx.Slide(k, []limit.Window{{Limit: 5, Length: 1000}}, limit.MaxCount, nil)
 		assert.NoError(t, err)
@@ -406,7 +406,7 @@ func TestHitSequenceSkipsTakenNames(t *testing.T) {
 					},
 				)
 			}
-			first := new(effect.Sequence).Next(&o.(*object.ZSet).Set, epoch, n)
+			first, _ := new(effect.Sequence).Next(&o.(*object.ZSet).Set, epoch, n)
 			for _, seq := range taken {
 				assert.False(t, first <= seq && seq < first+n, "%d of %v is in %d…%d", seq, taken, first, first+n-1)
 			}

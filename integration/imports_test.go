@@ -380,7 +380,9 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/engine/table":  {ours: []string{"rlserver/engine/object", "rlserver/internal/dict"}},
 	"rlserver/engine/hits":   {ours: []string{"rlserver/engine/effect", "rlserver/engine/object", "rlserver/zset"}},
 	"rlserver/engine/moveback": {
-		ours: []string{"rlserver/engine/effect", "rlserver/engine/limit", "rlserver/engine/object"},
+		ours: []string{
+			"rlserver/engine/effect", "rlserver/engine/limit", "rlserver/engine/object", "rlserver/zset",
+		},
 	},
 	"rlserver/engine/background": {ours: []string{"rlserver/engine"}},
 	"rlserver/engine/watches":    {ours: []string{"rlserver/engine/effect", "rlserver/engine/object"}},

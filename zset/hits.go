@@ -15,6 +15,9 @@ type hit struct {
 	seq uint64
 }
 
+// MaxSeq is the greatest number of a hit within its millisecond.
+const MaxSeq = hitlog.MaxSeq
+
 // hitSize is about how long the member of a hit is.
 const hitSize = 16
 

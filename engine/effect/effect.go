@@ -148,13 +148,16 @@ type Effect struct {
 // Hold is what a reservation holds: the amount, 0 of a call that is settled, until a time, Unix ms.
 type Hold struct{ Amount, Until int64 }
 
+// maxCounted is how many hits of an effect Size counts at most: sums of sizes do not overflow.
+const maxCounted = 1 << 30
+
 // Size is how many members, fields or keys an effect changes, databases aside.
 func (f *Effect) Size() int64 {
 	switch f.Kind {
 	case AddHits:
-		return f.Hits.N + int64(f.Lo)
+		return min(f.Hits.N, maxCounted) + min(int64(f.Lo), maxCounted)
 	case RemoveSpan, Insert:
-		return int64(f.Hi - f.Lo)
+		return min(int64(f.Hi-f.Lo), maxCounted)
 	case Reserve:
 		return 1 + int64(f.Lo)
 	case Forget:

@@ -48,7 +48,7 @@ func TestSequenceAfterHitsForTheFuture(t *testing.T) {
 	var q Sequence
 	q.Use(2000, 20)
 	for want := range uint64(3) {
-		first := q.Next(nil, 1000, 1)
+		first, _ := q.Next(nil, 1000, 1)
 		require.Equal(t, want, first)
 		q.Use(1000, first+1)
 	}

@@ -9,6 +9,7 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
+	"rlserver/zset"
 )
 
 // Mover moves times back.
@@ -38,6 +39,7 @@ func (m *Mover) Move(o object.Object) {
 			return
 		}
 	case *object.ZSet:
+		m.manyHits(k, o)
 		m.members(k, o)
 	}
 	if at := m.deadline(expireAt); at != expireAt {
@@ -69,6 +71,74 @@ func (m *Mover) deadline(at int64) int64 {
 		return at
 	}
 	return at - m.By
+}
+
+// manyHits is from how many hits of a millisecond on they move together, without being written out.
+const manyHits = 16
+
+// span is hits of a millisecond with consecutive numbers.
+type span struct {
+	at     int64
+	seq, n uint64
+}
+
+// manyHits moves the hits of the milliseconds with many of them.
+func (m *Mover) manyHits(k effect.Key, o *object.ZSet) {
+	var ahead []span
+	for part := range o.Set.HitParts() {
+		o.Set.VisitHits(part, func(at int64, seq, n uint64) {
+			if at > m.Present {
+				ahead = append(ahead, span{at, seq, n})
+			}
+		})
+	}
+	for len(ahead) > 0 {
+		i, total := 0, uint64(0)
+		for ; i < len(ahead) && ahead[i].at == ahead[0].at; i++ {
+			total += ahead[i].n
+		}
+		if total >= manyHits {
+			for _, s := range ahead[:i] {
+				m.addHits(k, o, s)
+			}
+			m.removeHits(k, o, ahead[0].at)
+		}
+		ahead = ahead[i:]
+	}
+}
+
+// addHits adds hits at the time to which they move, with their numbers or the next free ones.
+func (m *Mover) addHits(k effect.Key, o *object.ZSet, s span) {
+	at := s.at - m.By
+	seq := o.Set.Free(at, s.seq, s.n)
+	if seq > zset.MaxSeq-s.n {
+		seq = o.Set.Free(at, 0, s.n)
+	}
+	if seq > zset.MaxSeq-s.n && s.n > 1 {
+		m.addHits(k, o, span{s.at, s.seq, s.n / 2})
+		m.addHits(k, o, span{s.at, s.seq, s.n - s.n/2})
+		return
+	}
+	m.Apply(o, &effect.Effect{Kind: effect.AddHits, Key: k,
+		Hits: effect.Hits{At: at, Seq: seq, N: int64(s.n)}, ExpireAt: o.Deadline()})
+}
+
+// removeHits removes the hits of a millisecond, from between the other members with this score.
+func (m *Mover) removeHits(k effect.Key, o *object.ZSet, at int64) {
+	lo, hi := o.Set.FirstAfter(math.Nextafter(float64(at), 0)), o.Set.FirstAfter(float64(at))
+	ends := []int{lo - 1}
+	for member, score := range o.Set.Others(0) {
+		if score == float64(at) {
+			rank, _, _ := o.Set.Rank(member)
+			ends = append(ends, rank)
+		}
+	}
+	ends = append(ends, hi)
+	for i := len(ends) - 1; i > 0; i-- {
+		if from := ends[i-1] + 1; from < ends[i] {
+			m.Apply(o, &effect.Effect{Kind: effect.RemoveSpan, Key: k, Lo: from, Hi: ends[i]})
+		}
+	}
 }
 
 // members moves the scores of a sorted set that are times.

@@ -6,6 +6,7 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/internal/bitmap"
+	"rlserver/zset"
 )
 
 // Fits reports whether an effect can be applied to an object; nil is a missing key.
@@ -34,7 +35,7 @@ func Fits(f *effect.Effect, o Object) bool {
 		return fitsInsert(f, o)
 	case effect.AddHits:
 		return (MissingOr[*ZSet](o) || is[*Log](o)) && 0 <= f.Lo && f.Lo <= ranks(o) &&
-			0 < f.Hits.N && f.Hits.N <= effect.MaxHits
+			0 < f.Hits.N && f.Hits.N <= effect.MaxHits && f.Hits.Seq <= zset.MaxSeq-uint64(f.Hits.N)
 	}
 	if f.Kind == effect.Reserve || f.Kind == effect.Forget || f.Kind == effect.Terms {
 		return fitsExtension(f, o)

@@ -1,6 +1,7 @@
 package object
 
 import (
+	"fmt"
 	"unsafe"
 
 	"rlserver/engine/effect"
@@ -71,10 +72,38 @@ func (o *ZSet) change(f *effect.Effect) (left int) {
 
 func (o *ZSet) digest(d *Digest) {
 	d.MixNumber(digestZSet)
+	if !zset.ViewOf(&o.Set).Writable() {
+		o.digestHits(d)
+		for member, score := range o.Set.Others(0) {
+			d.pair(member, scoreText(score))
+		}
+		return
+	}
 	for member, score := range o.Set.Ascend(0, o.Set.Len()) {
 		d.pair(member, scoreText(score))
 	}
 	o.Ext.digest(d)
+}
+
+// digestHits adds the hits of a log that has too many to be written out: of each millisecond how
+// many, and twice the sum of their numbers, which do not depend on how the log divides them.
+func (o *ZSet) digestHits(d *Digest) {
+	last, count, twice := int64(-1), uint64(0), uint64(0)
+	end := func() {
+		if count > 0 {
+			d.Add(fmt.Append(nil, last, count, twice))
+		}
+	}
+	for part := range o.Set.HitParts() {
+		o.Set.VisitHits(part, func(at int64, seq, n uint64) {
+			if at != last {
+				end()
+				last, count, twice = at, 0, 0
+			}
+			count, twice = count+n, twice+n*(2*seq+n-1)
+		})
+	}
+	end()
 }
 
 func (o *ZSet) Encoding(p Packing) string {

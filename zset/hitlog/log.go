@@ -435,7 +435,8 @@ func (l *Log) Weight() int {
 	return n
 }
 
-// EndIn returns the number after the last hit of a time with a number in [lo,hi); 0: there is none.
+// EndIn returns the number after the last of the hits of a time that are in a row with one in
+// [lo,hi); 0: there is none.
 func (l *Log) EndIn(at int64, lo, hi uint64) (end uint64) {
 	if l.Len() == 0 || at > l.at || at == l.at && lo >= l.end && (l.tail.first < at || l.older == nil) {
 		return 0
@@ -444,7 +445,7 @@ func (l *Log) EndIn(at int64, lo, hi uint64) (end uint64) {
 	for i = max(0, i-1); i < l.chunks() && l.chunk(i).first <= at; i++ {
 		for r := l.chunk(i).reader(); r.more() && r.at <= at; {
 			if r.next(); r.at == at && r.lo < hi && lo < r.hi {
-				end = max(end, min(hi, r.hi))
+				end = max(end, r.hi)
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 			return err
 		}
 
-		if kind == rule.Slide && o.Cost > command.LongWork {
+		if l.ID != nil && o.Cost > command.LongWork {
 			c.TakesLong()
 		}
 		d, err := c.Admit(o.Cost, func(cost int64) (limit.Decision, error) {
@@ -110,7 +110,7 @@ func multi(c *command.Call) error {
 		return err
 	}
 
-	if o.Cost > command.LongWork {
+	if o.id != nil && o.Cost > command.LongWork {
 		c.TakesLong()
 	}
 	d, err := c.Admit(o.Cost, func(cost int64) (limit.Decision, error) { return c.Tx.Slide(k, rules, cost, o.id) })
