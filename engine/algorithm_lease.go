@@ -26,7 +26,7 @@ var lease = algorithm{
 }
 
 func (tx *Tx) decideLease(o object.Object, rule limit.Lease, id []byte, cost int64) limit.Decision {
-	tx.log.Load(o)
+	tx.log.Load(o, &tx.few)
 	return rule.Decide(&tx.log, tx.log.Rank(id), tx.now, cost)
 }
 

@@ -15,7 +15,7 @@ var slide = algorithm{
 	decide: func(tx *Tx, p *part) error {
 		rules := tx.rulesOf(p)
 		if !p.asks {
-			tx.log.Load(p.object)
+			tx.log.Load(p.object, &tx.few)
 			p.answer = limit.RepeatedAll(rules, &tx.log, tx.now)
 			return nil
 		}
@@ -70,7 +70,7 @@ func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.D
 func (tx *Tx) decideSlide(
 	o object.Object, rules []limit.Window, cost int64, id []byte,
 ) (d limit.Decision, repeated bool) {
-	tx.log.Load(o)
+	tx.log.Load(o, &tx.few)
 	if id != nil && tx.log.Set != nil {
 		if at, ok := tx.log.Admitted(id); ok && at > float64(tx.now-limit.Longest(rules)) {
 			return limit.RepeatedAll(rules, &tx.log, tx.now), true
@@ -94,10 +94,11 @@ func (tx *Tx) recordSlide(k Key, o object.Object, id []byte, trim int, cost, exp
 // recordHits drops the lapsed hits, adds new ones and sets the deadline, in one effect. Only a
 // millisecond with calls of 2^52 hits and more can lack free numbers in a row.
 func (tx *Tx) recordHits(k Key, o object.Object, trim int, n, expireAt int64) object.Object {
-	tx.log.Reload(o)
+	tx.log.Reload(o, &tx.few)
 	seq, ok := tx.e.shardOf(k).seq.Next(tx.log.Set, tx.now, uint64(n))
 	if !ok && n > 1 {
 		o = tx.recordHits(k, o, trim, n/2, expireAt)
+		tx.log.Drop() // it has changed
 		return tx.recordHits(k, o, 0, n-n/2, expireAt)
 	}
 	added := effect.Hits{At: tx.now, Seq: seq, N: n}

@@ -317,7 +317,7 @@ func (tx *Tx) admitsFrom(p *part, t int64) int64 {
 	if a.admitsFrom == nil || !p.asks {
 		return t
 	}
-	tx.log.Load(p.object)
+	tx.log.Load(p.object, &tx.few)
 	return min(a.admitsFrom(tx, p, t), max(t, goneAt(p.object)))
 }
 

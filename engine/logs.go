@@ -72,14 +72,18 @@ func (e *Engine) applyHits(o object.Object, f *effect.Effect) object.Object {
 // store stores a log that has changed: few hits as a record. o is the object so far.
 func (sh *shard) store(o object.Object, f *effect.Effect, set *zset.Set) object.Object {
 	var p zset.Packed
+	few := set.Packed(&p)
+	l, isRecord := o.(*object.Log)
+	if isRecord && few && l.Suits(&p) {
+		l.Put(&p)
+		return l
+	}
 	room, fits := 0, false
-	if set.Packed(&p) {
+	if few {
 		room, fits = object.RoomFor(&p, len(f.Key.Name))
 	}
-	l, isRecord := o.(*object.Log)
 	z, large := o.(*object.ZSet)
 	switch {
-	case isRecord && fits && l.Suits(len(p.Data)):
 	case large && (!fits || z.Ext != nil || len(p.Data) > object.MaxRecord/4): // it may grow again
 		return o
 	case !fits:

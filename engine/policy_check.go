@@ -194,7 +194,7 @@ func (tx *Tx) repeats(limits []Limit, id []byte, peek bool) bool {
 		if object.TypeOf(o) != object.TypeZSet || tx.leased(o) {
 			return false
 		}
-		tx.log.Load(o)
+		tx.log.Load(o, &tx.few)
 		if at, ok := tx.log.Admitted(id); !ok || at <= float64(tx.now-l.Slide.Length) {
 			return false
 		}
@@ -266,7 +266,7 @@ func (tx *Tx) leased(o object.Object) bool {
 	if !tx.check.running {
 		return false
 	}
-	tx.log.Load(o)
+	tx.log.Load(o, &tx.few)
 	return tx.log.Len() > 0 && tx.log.At(tx.log.Len()-1) > float64(tx.now)
 }
 

@@ -10,6 +10,7 @@ import (
 	"rlserver/engine/limit"
 	"rlserver/engine/lock"
 	"rlserver/engine/object"
+	"rlserver/zset"
 )
 
 // Tx is one call's exclusive access to the shards of its keys, at one point in time. A connection
@@ -44,6 +45,7 @@ type Tx struct {
 
 	// scratch
 	log    hits.Log       // of the sliding windows
+	few    zset.Borrowed  // the hits of log, if it is a record
 	parts  []part         // of Decide and All
 	limits []Limit        // of All
 	rules  []limit.Window // of All
@@ -281,6 +283,7 @@ func (tx *Tx) unlock() {
 		tx.effects = nil
 	}
 	tx.log.Drop()
+	tx.few.Drop()
 	tx.dropParts()
 	if cap(tx.parts) > keptParts {
 		tx.parts, tx.rules = nil, nil

@@ -22,11 +22,13 @@ func (b *Borrowed) Load(h *dict.Hasher, p *Packed) *Set {
 	return &b.set
 }
 
-// Loaded reports whether there is a set since the latest Drop.
-func (b *Borrowed) Loaded() bool { return b.set.log != nil }
-
-// Drop drops the set, whose memory is not kept alive then.
-func (b *Borrowed) Drop() { *b = Borrowed{} }
+// Drop keeps the memory of the hits alive no longer.
+func (b *Borrowed) Drop() {
+	if b.set.log != nil {
+		b.set.log = nil
+		b.log.Load(&Packed{})
+	}
+}
 
 // Packed sets p to the set, whose memory it shares, if it has only few hits; otherwise ok is false.
 func (s *Set) Packed(p *Packed) (ok bool) {

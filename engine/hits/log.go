@@ -15,36 +15,30 @@ type Log struct {
 	after int
 	known bool
 	of    object.Object // what has been loaded
-	few   zset.Borrowed
 }
 
-// Load makes it the log in an object, until the object changes; nil: it is missing. A Log that is
-// loaded must not be copied.
-func (l *Log) Load(o object.Object) {
+// Load makes it the log in an object, until the object or few changes; nil: it is missing.
+func (l *Log) Load(o object.Object, few *zset.Borrowed) {
 	l.Set, l.known, l.of = nil, false, o
 	switch o := o.(type) {
 	case *object.ZSet:
 		l.Set = &o.Set
 	case *object.Log:
-		l.Set = o.Load(nil, &l.few)
+		l.Set = o.Load(nil, few)
 	}
 }
 
 // Drop drops the log, which keeps nothing alive then.
 func (l *Log) Drop() {
-	if l.of == nil {
-		return
-	}
-	l.asked, l.after, l.known = 0, 0, false
-	if l.Set, l.of = nil, nil; l.few.Loaded() {
-		l.few.Drop()
+	if l.of != nil {
+		*l = Log{}
 	}
 }
 
 // Reload is Load, unless it is the log in the object already, which has not changed since.
-func (l *Log) Reload(o object.Object) {
+func (l *Log) Reload(o object.Object, few *zset.Borrowed) {
 	if l.of != o || o == nil {
-		l.Load(o)
+		l.Load(o, few)
 	}
 }
 

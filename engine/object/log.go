@@ -38,10 +38,16 @@ func (o *Log) Clone(name string) Object { return cloneAs(o, name) }
 
 func (o *Log) Weight() int64 { return alignedSize(FormLog.Size(len(o.Name()) + int(o.room))) }
 
-// Suits reports whether there is room for so many bytes of hits, and not much more.
-func (o *Log) Suits(bytes int) bool {
+// Suits reports whether there is room for hits, and not much more.
+func (o *Log) Suits(p *zset.Packed) bool {
 	const little = 32
-	return bytes <= int(o.room) && (o.room <= little || bytes >= int(o.room)/4)
+	size := len(p.Data)
+	return size <= int(o.room) && (o.room <= little || size >= int(o.room)/4) && fitsNumbers(p)
+}
+
+// fitsNumbers reports whether the struct of a Log can have the numbers of hits.
+func fitsNumbers(p *zset.Packed) bool {
+	return p.First >= 0 && p.At-p.First <= math.MaxUint32 && p.N <= math.MaxUint32 && p.End <= math.MaxUint32
 }
 
 // SetRoom sets how many bytes of hits the record can have, from the size of its memory.
@@ -55,8 +61,12 @@ func (o *Log) area() []byte {
 	if o.room == 0 {
 		return nil // a pointer behind the record would keep alive what is there
 	}
-	p := unsafe.Add(unsafe.Pointer(o), FormLog.Size(len(o.Name())))
-	return unsafe.Slice((*byte)(p), int(o.room))
+	name := unsafe.Add(unsafe.Pointer(o), unsafe.Sizeof(*o))
+	n := int(*(*byte)(name)) + 1
+	if n > longName {
+		n = 1 + 8 + len(o.Name())
+	}
+	return unsafe.Slice((*byte)(unsafe.Add(name, n)), int(o.room))
 }
 
 // Load returns the hits as a set, until the next Load or change of the record. Changes of the set
@@ -72,9 +82,8 @@ func (o *Log) Load(h *dict.Hasher, few *zset.Borrowed) *zset.Set {
 // fit one.
 func RoomFor(p *zset.Packed, name int) (bytes int, ok bool) {
 	size := FormLog.Size(name + len(p.Data))
-	ok = size <= MaxRecord && p.First >= 0 && p.At-p.First <= math.MaxUint32 && p.N <= math.MaxUint32 &&
-		p.End <= math.MaxUint32
-	return min(len(p.Data)+len(p.Data)/4, MaxRecord-FormLog.Size(name)), ok
+	ok = size <= MaxRecord && fitsNumbers(p)
+	return len(p.Data), ok
 }
 
 // Put sets the hits, for which there is room. They may be in the memory of the record.

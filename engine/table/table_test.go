@@ -110,7 +110,6 @@ func (m *model) repack() {
 		require.Equal(m, m.keys[name], before)
 		require.Equal(m, textOf(object.NewRecord(object.FormLog, []byte(name))), textOf(l))
 		require.GreaterOrEqual(m, object.TextSize(l), len(name)+size)
-		require.True(m, l.Suits(size))
 		o = l
 	}
 	m.change(o)
