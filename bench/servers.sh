@@ -85,7 +85,7 @@ processor() { awk -v hz="$(getconf CLK_TCK)" '{sub(/.*\) /, ""); print ($12 + $1
 resident() { awk '/^VmRSS:/ {print $2 * 1024}' "/proc/${pid[$1]}/status"; }
 
 # commands COUNT WORD ... prints COUNT commands for redis-cli --pipe. In the i-th command the word KEY is replaced by "k"
-# and i modulo $keys in nine digits.
+# and i modulo $keys in nine digits, and NUMBER by i in twelve.
 commands() {
     local count=$1
     shift
@@ -96,6 +96,7 @@ commands() {
             out = "*" (n - 1) "\r\n"
             for (i = 1; i < n; i++) {
                 word = words[i] == "KEY" ? sprintf("k%09d", j % keys) : words[i]
+                if (word == "NUMBER") word = sprintf("%012d", j)
                 out = out "$" length(word) "\r\n" word "\r\n"
             }
             printf "%s", out
