@@ -67,6 +67,8 @@ type Map struct {
 	Users           []string          // see Users; nil: the cluster has none yet
 	Policies        map[string]string // definitions, by name
 	PoliciesVersion uint64            // the Version that has changed them last
+	// the Version since which each policy exists with its algorithm; without an entry: always
+	PoliciesSince map[string]uint64 `json:",omitempty"`
 }
 
 // mapFormat is the latest Format that this server knows.

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"strings"
 
 	"rlserver/engine/policy"
 	"rlserver/engine/rule"
@@ -46,12 +47,26 @@ func (n *Node) ChangePolicies(
 			return false, nil
 		}
 		m.PoliciesVersion = m.Version
+		m.PoliciesSince = since(m, before)
 		return true, nil
 	})
 	if err == nil && share {
 		missing = n.sharePolicies(ctx)
 	}
 	return missing, refused, err
+}
+
+// since returns since when each policy of a map exists with its algorithm, after a change.
+func since(m *Map, before map[string]string) map[string]uint64 {
+	all := make(map[string]uint64, len(m.Policies))
+	for name, definition := range m.Policies {
+		now, _, _ := strings.Cut(definition, " ")
+		former, _, _ := strings.Cut(before[name], " ")
+		if all[name] = m.PoliciesSince[name]; now != former {
+			all[name] = m.Version
+		}
+	}
+	return all
 }
 
 // takePolicies has the engines of this node use the policies of a map.
@@ -67,7 +82,7 @@ func (n *Node) takePolicies(m *Map) {
 				"definition", definition, "error", err)
 			continue
 		}
-		list = append(list, policy.New(parsed))
+		list = append(list, policy.NewSince(parsed, m.PoliciesSince[name]))
 	}
 	n.options.Engine.Policies.Set(m.PoliciesVersion, list)
 	if n.options.PoliciesChanged != nil {

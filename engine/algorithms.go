@@ -1,10 +1,8 @@
 package engine
 
 import (
-	"bytes"
-	"sort"
-
 	"rlserver/engine/effect"
+	"rlserver/engine/hits"
 	"rlserver/engine/object"
 	"rlserver/engine/rule"
 )
@@ -140,35 +138,12 @@ func (tx *Tx) refundNewest(k Key, o *object.ZSet, n int64) int64 {
 	return n
 }
 
-// refundNamed finds the hits of a call by their names and by the score of the first, since a client
-// may have written a name by ZADD. The others follow the first. Some may have been refunded as the
-// newest hits, so their numbers can have gaps.
-func (tx *Tx) refundNamed(k Key, o *object.ZSet, n int64, id []byte) (refunded int64) {
-	first := effect.AppendHitName(nil, id, 1)
-	rank, at, ok := o.Set.Rank(first)
-	if !ok {
-		return 0
+func (tx *Tx) refundNamed(k Key, o *object.ZSet, n int64, id []byte) int64 {
+	names := hits.Named(&o.Set, id, n)
+	for _, name := range names {
+		tx.apply(o, &effect.Effect{Kind: effect.Remove, Key: k, Field: name})
 	}
-	prefix := append(bytes.Clone(id), ':')
-	from, to := rank+1, o.Set.FirstAfter(at)
-	find := func(name []byte) int {
-		return from + sort.Search(to-from, func(i int) bool {
-			member, _ := o.Set.At(from + i)
-			return bytes.Compare(member, name) >= 0
-		})
-	}
-	lo, hi := find(append(bytes.Clone(prefix), '0')), find(append(bytes.Clone(prefix), '9'+1))
-	for i := hi - 1; i >= lo && refunded < n; i-- {
-		if member, _ := o.Set.At(i); effect.AreDigits(member[len(prefix):]) {
-			tx.apply(o, &effect.Effect{Kind: effect.Remove, Key: k, Field: bytes.Clone(member)})
-			refunded++
-		}
-	}
-	if refunded < n {
-		tx.apply(o, &effect.Effect{Kind: effect.Remove, Key: k, Field: first})
-		refunded++
-	}
-	return refunded
+	return int64(len(names))
 }
 
 func (tx *Tx) refundState(k Key, o object.State, n int64) int64 {

@@ -5,6 +5,7 @@ import (
 
 	"rlserver/engine/effect"
 	"rlserver/engine/object"
+	"rlserver/engine/policy"
 	"rlserver/zset"
 )
 
@@ -77,7 +78,7 @@ func (e *Engine) replay(f *effect.Effect) error {
 		}
 	}
 	if f.Kind == effect.Policy {
-		if _, err := policyOf(f); err != nil {
+		if _, err := policy.Parse(f.Key.Name, f.Value); err != nil {
 			return fmt.Errorf("effect %s on %.64q: %w", f.Kind, f.Key.Name, err)
 		}
 	} else if !object.Fits(f, o) {
@@ -164,7 +165,10 @@ func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 	case effect.Policy:
 		e.applyPolicy(f)
 	case effect.PolicyDelete:
+		e.overrides.DeleteAll(e.policies.Get(f.Key.Name))
 		e.policies.Delete(string(f.Key.Name)) // the lock naming is held
+	case effect.Override, effect.OverrideDelete:
+		e.applyOverride(f)
 	case effect.Script, effect.ScriptDelete:
 		e.Scripts.Apply(f)
 	default:

@@ -98,6 +98,9 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 		effect.Script:       all,
 		effect.ScriptDelete: all,
 
+		effect.Override:       all,
+		effect.OverrideDelete: all,
+
 		effect.Bucket: {object.TypeNone, object.TypeToken},
 		effect.Window: {object.TypeNone, object.TypeFixed},
 

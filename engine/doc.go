@@ -63,15 +63,6 @@
 // which nothing in it expires, and is visited only after that. As in Redis, a key exists up to and
 // including the millisecond of its deadline.
 //
-// # Policies
-//
-// A policy is a named limit; Check decides a call against several. Policies belong to no database.
-// Their map is changed under all locks, so a call that holds any lock sees the same policies
-// throughout, and the log has their changes in the order in which calls saw them. A policy whose
-// algorithm changes leaves keys that the new one cannot use: they are deleted at the moment of the
-// change, under the same locks. In steps, a waiter whose key is deleted would be admitted by a
-// limit that no longer exists.
-//
 // # Snapshots
 //
 // Engine.apply has a snapshot that is being taken keep what a change replaces, see package
@@ -93,17 +84,6 @@
 //	limits.go       a call against one limit, or several at once, all or nothing
 //	policy*.go      named limits: how they change, and calls decided by several
 //	strings.go, bits.go, zsets.go, elements.go (lists, sets, hashes), keys.go: the operations
-//
-// # Memory
-//
-// The weight of each shard's keys is counted when objects are added, removed, grow or shrink; each
-// object knows its weight without being walked. A test compares it with the heap. The engine has a
-// budget, which MakeRoom enforces: it samples a few neighbors in hash order, under one shard's
-// lock, and evicts one of them, see packages sampling and eviction. An eviction is an effect like
-// any other: the log records evictions, not their reasons.
-//
-// The limiters without a log are in pages without pointers, see package table. So an object is
-// valid until the call ends or deletes it, and Rename and Move give a limiter another place.
 //
 // # Left out on purpose
 //

@@ -10,6 +10,7 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/eviction"
 	"rlserver/engine/lock"
+	"rlserver/engine/object"
 	"rlserver/engine/policy"
 	"rlserver/engine/rule"
 	"rlserver/engine/script"
@@ -62,6 +63,8 @@ type Engine struct {
 	shared   *policy.Shared // nil: there are only its own
 	required atomic.Uint64  // see RequirePolicies
 	naming   sync.RWMutex   // its holder never waits for a shard
+	// of policies; a shard's part requires its lock or naming, and both to write
+	overrides *policy.Sharded
 	// held while a call changes policies, which takes longer than it holds the locks of all shards
 	changing       sync.Mutex
 	memory         *Memory
@@ -104,6 +107,7 @@ func New(o Options) *Engine {
 	e.Room = &e.memory.Room
 	e.memory.add(e)
 	e.policies = policy.NewTable()
+	e.overrides = policy.NewSharded(shardBits, func(key string) uint64 { return e.hasher.Sum(object.BytesOf(key)) })
 	e.Scripts = script.NewTable(nil)
 	if j := o.Journal; j != nil {
 		e.Scripts = script.NewTable(func(now int64, b []byte) uint64 { return uint64(j.Append(now, b)) })

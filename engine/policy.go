@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 
@@ -48,25 +47,22 @@ func (e *Engine) NetworksOf(name []byte) (n rule.Networks) {
 
 // Policies returns all policies, sorted by name. It takes no shard's lock: see Tx.SeeAll.
 func (e *Engine) Policies() []*policy.Policy {
-	e.naming.RLock()
-	list := e.policiesInUse().All()
-	e.naming.RUnlock()
+	var list []*policy.Policy
+	e.ViewPolicies(func(v policy.View) { list = v.All() })
 	return policy.Sort(list)
 }
 
 // applyPolicy sets a policy, and replaces that of the same name. The lock naming is held.
 func (e *Engine) applyPolicy(f *effect.Effect) {
-	p, err := policyOf(f)
+	p, err := policy.Parse(f.Key.Name, f.Value)
 	if err != nil {
 		panic(fmt.Sprintf("engine: %s: %v", f.Kind, err))
 	}
-	e.policies.Put(p, e.policies.Get(f.Key.Name))
-}
-
-// policyOf returns the policy that an effect.Policy sets.
-func policyOf(f *effect.Effect) (*policy.Policy, error) {
-	p, err := rule.ParseStored(f.Key.Name, bytes.Split(f.Value, []byte{' '}))
-	return policy.New(p), err
+	before := e.policies.Get(f.Key.Name)
+	if before != nil && before.Rule().Kind != p.Rule().Kind {
+		e.overrides.DeleteAll(before)
+	}
+	e.policies.Put(p, before)
 }
 
 func policyEffect(p *policy.Policy) effect.Effect {
@@ -81,11 +77,13 @@ type PolicyChanges struct {
 	Names    []string // of the policies that are new or changed
 	Switched []string // of the changed policies whose algorithm is another one
 	Dropped  int      // how many keys were deleted because a changed policy cannot use them
+	// how many overrides were deleted, as the algorithm of their policy is another one
+	Overrides int
 }
 
 // SetPolicies sets policies, whose names differ, and replaces those of the same names: all at once,
 // at now (Unix ms). A changed limit applies from the next call on, and what was used before stays
-// used. Counters continue.
+// used. Counters continue. Overrides stay, unless the algorithm changes.
 //
 // If the algorithm changes, the keys of the former algorithm are deleted, in all databases: those
 // named `name:{…}` that hold its type and have a deadline. If the window of FIXED changes, the keys
@@ -113,7 +111,9 @@ func (e *Engine) SetPolicies(now int64, list []*policy.Policy) (c PolicyChanges,
 			leaving[p.Name()] = succession{before, p}
 		}
 	}
-	if len(changed) == 0 {
+	var given []policy.Override
+	e.ViewPolicies(func(v policy.View) { given = v.NewGiven(list) })
+	if len(changed) == 0 && len(given) == 0 {
 		return c, nil
 	}
 	tx := e.NewTx()
@@ -123,18 +123,27 @@ func (e *Engine) SetPolicies(now int64, list []*policy.Policy) (c PolicyChanges,
 	if len(leaving) > 0 {
 		c.Dropped = tx.dropKeysOf(leaving)
 	}
-	effects := make([]effect.Effect, len(changed))
-	for i, p := range changed {
-		effects[i] = policyEffect(p)
+	var effects []effect.Effect
+	for _, p := range changed {
+		effects = append(effects, policyEffect(p))
 	}
-	tx.publish(effects)
+	before, _ := e.Overrides()
+	tx.Publish(effects...)
+	after, _ := e.Overrides()
+	c.Overrides, effects = before-after, effects[:0]
+	for _, o := range given {
+		f := o.Effect()
+		f.Key = e.Key(f.Key.Name)
+		effects = append(effects, f)
+	}
+	tx.Publish(effects...)
 	tx.End()
 	return c, nil
 }
 
-// publish changes policies, which can be read without the lock of a shard. The changes are in the
+// Publish changes policies, which can be read without the lock of a shard. The changes are in the
 // journal before they can be read, so that SeeAll covers them.
-func (tx *Tx) publish(effects []effect.Effect) {
+func (tx *Tx) Publish(effects ...effect.Effect) {
 	tx.e.naming.Lock()
 	defer tx.e.naming.Unlock()
 	for i := range effects {
@@ -194,8 +203,8 @@ func (ss successions) end(o object.Object, now int64) bool {
 	return !algorithmOf(s.after).succeeds(o, &Limit{Rule: *s.after.Rule()}, now)
 }
 
-// DeletePolicy deletes a policy, and reports whether there was one. Its keys stay until they
-// expire. No lock may be held. The error is that of SetPolicies.
+// DeletePolicy deletes a policy with its overrides, and reports whether there was one. Its keys
+// stay until they expire. No lock may be held. The error is that of SetPolicies.
 func (e *Engine) DeletePolicy(now int64, name string) (found bool, err error) {
 	e.changing.Lock()
 	defer e.changing.Unlock()
@@ -206,7 +215,7 @@ func (e *Engine) DeletePolicy(now int64, name string) (found bool, err error) {
 	if !tx.BeginUnlessHeld(now, 0, nil, true, true) {
 		return false, ErrBusy
 	}
-	tx.publish([]effect.Effect{{Kind: effect.PolicyDelete, Key: Key{Name: []byte(name)}}})
+	tx.Publish(effect.Effect{Kind: effect.PolicyDelete, Key: Key{Name: []byte(name)}})
 	tx.End()
 	return true, nil
 }

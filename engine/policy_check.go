@@ -7,7 +7,6 @@ import (
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/policy"
-	"rlserver/engine/rule"
 	"rlserver/internal/stats"
 )
 
@@ -114,7 +113,7 @@ func (tx *Tx) findPolicies(call *CheckCall) error {
 		p := c.all.Get(name)
 		switch {
 		case p == nil:
-			return Error(fmt.Sprintf("ERR no such policy '%.128s'", name))
+			return policy.NoSuchPolicy(name)
 		case slices.Contains(c.policies, p):
 			return Error(fmt.Sprintf("ERR policy '%s' is named twice", name))
 		case algorithmOf(p).id == namesLease && call.ID == nil:
@@ -122,9 +121,9 @@ func (tx *Tx) findPolicies(call *CheckCall) error {
 		}
 		c.policies = append(c.policies, p)
 	}
-	c.add(call, false)
+	tx.addLimits(call, false)
 	c.binding = len(c.limits)
-	c.add(call, true)
+	tx.addLimits(call, true)
 	return nil
 }
 
@@ -147,17 +146,7 @@ func (tx *Tx) KeysHold(names [][]byte, keys []Key, id []byte) error {
 		return err
 	}
 	for i, name := range names {
-		p := tx.check.all.Get(name)
-		if p == nil {
-			continue
-		}
-		counted := id
-		if n := p.Networks(); n != (rule.Networks{}) {
-			if address, ok := rule.Address(id); ok {
-				counted = n.Append(nil, id, address)
-			}
-		}
-		if has := keys[i].Name[len(name)+len(":{"):]; string(has[:len(has)-len("}")]) != string(counted) {
+		if p := tx.check.all.Get(name); p != nil && !p.HasKey(keys[i].Name, id) {
 			return errOtherNetwork
 		}
 	}
@@ -166,7 +155,8 @@ func (tx *Tx) KeysHold(names [][]byte, keys []Key, id []byte) error {
 
 const errOtherNetwork = Error("TRYAGAIN the IP4 or IP6 of a policy has just been changed: send the call again")
 
-func (c *check) add(call *CheckCall, shadow bool) {
+func (tx *Tx) addLimits(call *CheckCall, shadow bool) {
+	c := &tx.check
 	for i, p := range c.policies {
 		if p.Shadow() != shadow {
 			continue
@@ -174,6 +164,9 @@ func (c *check) add(call *CheckCall, shadow bool) {
 		c.limits = append(c.limits, Limit{Rule: *p.Rule()})
 		l := &c.limits[len(c.limits)-1]
 		l.Key, l.Cost = call.Keys[i], call.Costs[min(i, len(call.Costs)-1)]
+		if p.Overridden() {
+			tx.numbersFor(p, l.Key, &l.Rule)
+		}
 		if l.algorithm().id != noID {
 			l.ID = call.ID
 		}

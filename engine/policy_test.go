@@ -1028,3 +1028,37 @@ func TestKeysOfFormerNetworksAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, e.CountsNetworks())
 }
+
+// Overrides that come with policies are set with them, and others stay.
+func TestPoliciesComeWithOverrides(t *testing.T) {
+	c := newChecker(t)
+	p := mustParse("p", "SLIDE 1 1h")
+	given := func(id, definition string) policy.Given {
+		d, err := rule.ParsePolicy([]byte("p"), bytes.Fields([]byte(definition)))
+		require.NoError(t, err)
+		return policy.Given{ID: id, Definition: d}
+	}
+	with := func(shape string, list ...policy.Given) *policy.Policy {
+		d, err := rule.ParsePolicy([]byte("p"), bytes.Fields([]byte(shape)))
+		require.NoError(t, err)
+		return policy.NewWith(d, list)
+	}
+	set := func(p *policy.Policy) {
+		_, err := c.e.SetPolicies(c.now, []*policy.Policy{p})
+		require.NoError(t, err)
+	}
+	set(p)
+	set(with("SLIDE 1 1h", given("ann", "SLIDE 2 1h")))
+	assert.EqualValues(t, 2, c.must("ann", "p", 0, "").Limit)
+	assert.EqualValues(t, 1, c.must("bob", "p", 0, "").Limit)
+	set(with("SLIDE 3 1h", given("bob", "SLIDE 4 1h")))
+	assert.EqualValues(t, 2, c.must("ann", "p", 0, "").Limit)
+	assert.EqualValues(t, 4, c.must("bob", "p", 0, "").Limit)
+	set(with("TOKEN 3 1 1h", given("bob", "TOKEN 5 1 1h")))
+	assert.EqualValues(t, 3, c.must("ann", "p", 0, "").Limit)
+	assert.EqualValues(t, 5, c.must("bob", "p", 0, "").Limit)
+	before := len(c.log.calls)
+	set(with("TOKEN 3 1 1h", given("bob", "TOKEN 5 1 1h")))
+	assert.Len(t, c.log.calls, before, "nothing has changed")
+	require.Equal(t, dump(c.e), dump(c.log.replayed(Options{Databases: 2})))
+}

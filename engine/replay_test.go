@@ -236,6 +236,33 @@ func (w *walk) setPolicies() {
 	w.e.SetPolicies(w.now, list)
 }
 
+// override sets or deletes an override of the ids that Check has.
+func (w *walk) override() {
+	name, id := []byte{byte('a' + w.IntN(4))}, fmt.Append(nil, w.IntN(3))
+	k := policyKeys(w.e, [][]byte{name}, id)[0]
+	if w.IntN(3) == 0 {
+		w.publish(effect.Effect{Kind: effect.OverrideDelete, Key: k})
+		return
+	}
+	p := w.e.Policy(string(name))
+	if p == nil {
+		return
+	}
+	words := bytes.Fields([]byte(p.Definition()))
+	words[1] = fmt.Append(nil, 1+w.IntN(9))
+	if p.Shadow() {
+		words = words[:len(words)-1]
+	}
+	w.publish(effect.Effect{Kind: effect.Override, Key: k, Value: bytes.Join(words, []byte(" "))})
+}
+
+func (w *walk) publish(f effect.Effect) {
+	tx := w.e.NewTx()
+	tx.Begin(w.now, 0, []Key{f.Key}, true)
+	tx.Publish(f)
+	tx.End()
+}
+
 // reserve returns a random change of reservations; a Forget forgets all.
 func (w *walk) reserve() effect.Effect {
 	f := effect.Effect{
@@ -388,6 +415,9 @@ var walkCalls = map[string]func(w *walk) string{
 		}
 		if w.IntN(30) == 0 {
 			w.e.DeletePolicy(w.now, string(names[0]))
+		}
+		for range w.IntN(3) {
+			w.override()
 		}
 		cost, _ := w.hits()
 		return w.write(policyKeys(w.e, names, fmt.Append(nil, w.IntN(3))), func(k []Key) []any {
@@ -738,6 +768,7 @@ func TestWalkCallsEveryMethod(t *testing.T) {
 		"Pending",
 		"CheckCountsOnce",
 		"KeysHold",
+		"Publish",
 		"Prepare",
 		"Address",
 		"Reload",

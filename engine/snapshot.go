@@ -30,7 +30,7 @@ func (e *Engine) SnapshotAt(at int64, cut func()) *Snapshot {
 	for _, p := range e.policies.Sorted() {
 		first = append(first, policyEffect(p))
 	}
-	e.snapshot = snapshot.New(cmp.Or(at, tx.now), append(first, scripts...), e.endSnapshot)
+	e.snapshot = snapshot.New(cmp.Or(at, tx.now), append(first, scripts...), e.overrides.CutEffects(), e.endSnapshot)
 	for _, sh := range tx.locked {
 		for db := range sh.dbs {
 			if space := &sh.dbs[db]; space.size() > 0 {

@@ -74,6 +74,12 @@ func dump(e *Engine) (lines []string) { return living(e, math.MinInt64) }
 
 // living is dump without expired keys.
 func living(e *Engine, now int64) (lines []string) {
+	if all := e.overrides.Cut(); all != nil {
+		for o := range all {
+			lines = append(lines, fmt.Sprintf("override %+v", o))
+		}
+	}
+	slices.Sort(lines)
 	for _, p := range e.Policies() {
 		lines = append(lines, fmt.Sprintf("policy %q: %s", p.Name(), p.Definition()))
 	}

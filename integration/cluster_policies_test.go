@@ -156,3 +156,70 @@ func TestAddressesOfANetworkCountTogetherInACluster(t *testing.T) {
 	assert.Equal(t, int64(1000-calls-1), first.Val().([]any)[2])
 	assert.Equal(t, int64(1000-calls-2), second.Val().([]any)[2])
 }
+
+// Overrides are set through any node, where the id is, and listed from all groups. A policy that is
+// deleted and set again has none.
+func TestOverridesInACluster(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3, "--failover-hold", "60000")
+	proxy := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + c.proxy[0], MaxRetries: -1})
+	t.Cleanup(func() { proxy.Close() })
+	nodes := []*redis.Client{proxy, c.client(0), c.client(1), c.client(2)}
+	call := func(i int, words ...any) any {
+		t.Helper()
+		reply, err := answer(t, nodes[i%len(nodes)], words...)
+		if err != redis.Nil {
+			require.NoError(t, err, "%v", words)
+		}
+		return reply
+	}
+	limitOf := func(id string) any {
+		t.Helper()
+		return call(0, "RL.CHECK", id, "api", "COST", 0).([]any)[1]
+	}
+	list := func() (ids map[string]string) {
+		t.Helper()
+		ids = make(map[string]string)
+		for i, cursor := 0, "0"; ; i++ {
+			page := call(i, "RL.POLICY", "LIST", "FOR", "api", "CURSOR", cursor, "COUNT", 7).([]any)
+			for _, e := range page[1].([]any) {
+				ids[e.([]any)[0].(string)] = e.([]any)[1].(string)
+			}
+			if cursor = page[0].(string); cursor == "0" {
+				return ids
+			}
+		}
+	}
+	const n = 60
+	call(0, "RL.POLICY", "SET", "api", "SLIDE", 5, "1h")
+	for i := range n {
+		call(i, "RL.POLICY", "SET", "api", "SLIDE", 100+i, "1h", "FOR", fmt.Sprint("u", i))
+	}
+	for i := range n {
+		assert.EqualValues(t, 100+i, limitOf(fmt.Sprint("u", i)))
+		definition := call(i, "RL.POLICY", "GET", "api", "FOR", fmt.Sprint("u", i))
+		assert.Equal(t, fmt.Sprintf("SLIDE %d 1h", 100+i), definition)
+	}
+	assert.EqualValues(t, 5, limitOf("other"))
+	assert.Len(t, list(), n)
+	assert.EqualValues(t, 1, call(1, "RL.POLICY", "DEL", "api", "FOR", "u7"))
+	assert.EqualValues(t, 5, limitOf("u7"))
+	assert.Len(t, list(), n-1)
+
+	call(2, "RL.POLICY", "DEL", "api")
+	call(3, "RL.POLICY", "SET", "api", "SLIDE", 6, "1h")
+	for i := range n {
+		assert.EqualValues(t, 6, limitOf(fmt.Sprint("u", i)))
+	}
+	assert.Empty(t, list())
+	await(t, func() bool { // all replicas drop them
+		for i := range c.run {
+			if c.infoOf(i, "memory")["number_of_overrides"] != "0" {
+				return false
+			}
+		}
+		return true
+	})
+	call(0, "RL.POLICY", "SET", "api", "SLIDE", 9, "1h", "FOR", "u1")
+	assert.EqualValues(t, 9, limitOf("u1"))
+}

@@ -306,7 +306,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/commands/limits": {
 		ours: []string{
 			"rlserver/engine",
-			"rlserver/engine/limit",
+			"rlserver/engine/limit", "rlserver/engine/overrides",
 			"rlserver/engine/policy", "rlserver/engine/rule",
 			"rlserver/resp/command",
 			"rlserver/internal/grammar",
@@ -384,8 +384,11 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/engine/effect", "rlserver/engine/limit", "rlserver/engine/object", "rlserver/zset",
 		},
 	},
-	"rlserver/engine/background": {ours: []string{"rlserver/engine"}},
-	"rlserver/engine/watches":    {ours: []string{"rlserver/engine/effect", "rlserver/engine/object"}},
+	"rlserver/engine/background": {ours: []string{"rlserver/engine", "rlserver/engine/overrides"}},
+	"rlserver/engine/overrides": {
+		ours: []string{"rlserver/engine", "rlserver/engine/effect", "rlserver/engine/policy", "rlserver/engine/rule"},
+	},
+	"rlserver/engine/watches": {ours: []string{"rlserver/engine/effect", "rlserver/engine/object"}},
 	"rlserver/engine/sampling": {
 		ours: []string{
 			"rlserver/engine/eviction", "rlserver/engine/object", "rlserver/engine/table", "rlserver/internal/dict",
@@ -419,7 +422,9 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/engine/limit", "rlserver/internal/grammar",
 		},
 	},
-	"rlserver/engine/policy":   {ours: []string{"rlserver/engine/rule", "rlserver/internal/stats"}},
+	"rlserver/engine/policy": {
+		ours: []string{"rlserver/engine/effect", "rlserver/engine/rule", "rlserver/internal/stats"},
+	},
 	"rlserver/engine/limit":    {},
 	"rlserver/internal/rdb":    {},
 	"rlserver/internal/bitmap": {},

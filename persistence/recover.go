@@ -241,7 +241,7 @@ func (r *recovery) forget() {
 	for _, p := range r.e.Policies() {
 		flush = append(flush, effect.Effect{Kind: effect.PolicyDelete, Key: engine.Key{Name: []byte(p.Name())}})
 	}
-	flush = append(flush, effect.Effect{Kind: effect.ScriptDelete})
+	flush = append(flush, effect.Effect{Kind: effect.ScriptDelete}, effect.Effect{Kind: effect.OverrideDelete})
 	if err := r.e.Apply(0, flush); err != nil {
 		panic(err) // impossible: these effects apply to any engine
 	}

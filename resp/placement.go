@@ -89,7 +89,7 @@ func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
 	}
 	if len(keys) == 0 {
 		if p.Command.OnFirstGroup {
-			return s.enterSlot(0, s.role != forOtherNode)
+			return s.enterSlot(s.slotWithoutKeys(p), s.role != forOtherNode)
 		}
 		s.use(s.server.home)
 		if p.Command == execCommand && s.transaction.open && !s.transaction.broken {
@@ -105,6 +105,19 @@ func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
 		return clustering.CrossSlot(p.Command)
 	}
 	return s.enterSlot(at, s.passes(p, at))
+}
+
+// slotWithoutKeys returns the slot where a call of a command with OnFirstGroup runs.
+func (s *session) slotWithoutKeys(p *command.Prepared) int {
+	at, groups := p.Command.RunsAt, s.server.cluster.Groups()
+	if at == nil || groups == 0 {
+		return 0
+	}
+	key, group := at(s.server.Engine, p.Words)
+	if key != nil {
+		return slot.Of(key)
+	}
+	return slot.RangeOf(min(group, groups-1), groups).First
 }
 
 // passes reports whether a call on keys of a slot runs on another node if that leads it, instead of

@@ -12,11 +12,19 @@ import (
 
 // setPolicies implements mode: it sets the policies of the file on all nodes.
 func (c *clusterParts) setPolicies(_ *parts, list []*policy.Policy) (engine.PolicyChanges, error) {
+	for _, p := range list {
+		if len(p.Given()) > 0 {
+			return engine.PolicyChanges{}, errGiven
+		}
+	}
 	if c.leads(policyGroup) == nil {
 		return engine.PolicyChanges{}, policyfile.ErrElsewhere
 	}
 	return c.SetPolicies(nil, list)
 }
+
+const errGiven = engine.Error("ERR overrides: in the file of policies are for a server alone: each group of a " +
+	"cluster keeps those of its slots, so use RL.POLICY SET name … FOR id")
 
 // SetPolicies implements resp.Cluster.
 func (c *clusterParts) SetPolicies(_ *command.Env, list []*policy.Policy) (changes engine.PolicyChanges, err error) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rlserver/engine"
+	"rlserver/engine/overrides"
 )
 
 const (
@@ -23,15 +24,16 @@ type Options struct {
 	Refused func() error // why changes are refused now; nil: they are not
 }
 
-// Work deletes expired keys that no call looks up, and evicts keys while they take more memory than
-// the budget. While it runs, lookups delete the expired keys that they meet. Calls evict only
-// before they take more memory, and only for themselves. It pauses while changes are refused,
-// because its effects would then stay in memory.
+// Work deletes expired keys that no call looks up, evicts keys while they take more memory than the
+// budget, and drops the overrides of policies that are gone. While it runs, lookups delete the
+// expired keys that they meet. Calls evict only before they take more memory, and only for
+// themselves. It pauses while changes are refused, because its effects would then stay in memory.
 type Work struct {
-	engine  *engine.Engine
-	options Options
-	sweeper *engine.Sweeper
-	tx      *engine.Tx
+	engine    *engine.Engine
+	options   Options
+	sweeper   *engine.Sweeper
+	overrides *overrides.Sweeper
+	tx        *engine.Tx
 
 	end  func() // has lookups leave expired keys
 	stop sync.Once
@@ -42,7 +44,7 @@ type Work struct {
 // Start starts the background work of an engine, which runs until Stop.
 func Start(e *engine.Engine, o Options) *Work {
 	w := &Work{
-		engine: e, options: o, sweeper: e.NewSweeper(), tx: e.NewTx(),
+		engine: e, options: o, sweeper: e.NewSweeper(), overrides: overrides.NewSweeper(e), tx: e.NewTx(),
 		end: e.DeleteExpired(o.Refused), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	go w.run()
@@ -75,6 +77,7 @@ func (w *Work) run() {
 			w.sweep()
 		}
 		w.evict()
+		inTurns(func() (more bool) { return w.overrides.Step(w.options.Now()) })
 	}
 }
 

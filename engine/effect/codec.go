@@ -71,6 +71,9 @@ var kindFields = [...]Fields{
 	Reserve: known | HasField | HasForgets | HasForm | HasExpireAt | HasHold,
 	Forget:  known | HasForgets,
 	Terms:   known | HasValue,
+
+	Override:       known | HasValue | HasLo,
+	OverrideDelete: known,
 }
 
 // Fields returns the fields of a kind; none for an unknown one.

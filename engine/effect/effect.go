@@ -82,7 +82,13 @@ const (
 	// Terms has Value: the rules of a limiter with reservations, see rule.AppendRules
 	Terms Kind = 29
 
-	nextKind = Terms + 1 // one more than the last
+	// Override has Value and Lo: the policy has this definition for the id of Key, policy:{id},
+	// since the version Lo of the policies
+	Override Kind = 30
+	// Key: the policy has no definition of its own for the id; an empty one: no policy has any
+	OverrideDelete Kind = 31
+
+	nextKind = OverrideDelete + 1 // one more than the last
 )
 
 var names = [nextKind]string{
@@ -95,6 +101,7 @@ var names = [nextKind]string{
 	Bucket: "bucket", Window: "window", Counter: "counter", ZSet: "zset", Insert: "insert",
 	Script: "script", ScriptDelete: "script-delete",
 	Reserve: "reserve", Forget: "forget", Terms: "terms",
+	Override: "override", OverrideDelete: "override-delete",
 }
 
 // String returns the kind's name.
@@ -108,7 +115,11 @@ func (k Kind) String() string {
 // ChangesKey reports whether the effect changes its Key, rather than whole databases, policies or
 // scripts.
 func (k Kind) ChangesKey() bool {
-	return k != Flush && k != Swap && k != Policy && k != PolicyDelete && k != Script && k != ScriptDelete
+	switch k {
+	case Flush, Swap, Policy, PolicyDelete, Script, ScriptDelete, Override, OverrideDelete:
+		return false
+	}
+	return true
 }
 
 // HasTo reports whether the effect uses a second key, To.

@@ -15,7 +15,7 @@ func Fits(f *effect.Effect, o Object) bool {
 	case effect.ZSet:
 		return f.Set.Len() > 0
 	case effect.String, effect.Flush, effect.Swap, effect.PolicyDelete, effect.Script,
-		effect.ScriptDelete:
+		effect.ScriptDelete, effect.Override, effect.OverrideDelete:
 		return true
 	case effect.Delete, effect.Expire, effect.Rename, effect.Copy, effect.Move:
 		return o != nil

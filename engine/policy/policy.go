@@ -1,10 +1,19 @@
-// Package policy has the policies of the engine: named limits, and tables of them.
+// Package policy has the policies of the engine: named limits, tables of them, and their overrides.
+//
+// A policy is a named limit; Tx.Check decides a call against several. Policies belong to no
+// database. Their table is changed under all locks, so a call that holds any lock sees the same
+// policies throughout, and the log has their changes in the order in which calls saw them. A policy
+// whose algorithm changes leaves keys that the new one cannot use: they are deleted at the moment
+// of the change, under the same locks. In steps, a waiter whose key is deleted would be admitted by
+// a limit that no longer exists.
 package policy
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"rlserver/engine/rule"
@@ -14,13 +23,52 @@ import (
 // Policy is a named limit that the engine keeps, for Tx.Check. It is immutable except for its
 // counters: changing a policy replaces it. Policies belong to no database, and FLUSHALL keeps them.
 type Policy struct {
-	of rule.Definition
+	of    rule.Definition
+	since uint64
+	given []Given
 	// nil until a table has the policy; a policy that replaces it takes over its counters
-	decisions *stats.Decisions
+	decisions  *stats.Decisions
+	overridden *atomic.Bool
 }
 
 // New makes a policy that no table has yet.
 func New(d rule.Definition) *Policy { return &Policy{of: d} }
+
+// Parse is New for a policy that was accepted before, by its definition.
+func Parse(name, definition []byte) (*Policy, error) {
+	d, err := rule.ParseStored(name, bytes.Split(definition, []byte{' '}))
+	return New(d), err
+}
+
+// NewSince is New for a policy that exists, with this algorithm, since a version of a Shared table.
+// Overrides of before do not count: they were those of another policy.
+func NewSince(d rule.Definition, version uint64) *Policy { return &Policy{of: d, since: version} }
+
+// Given is an override that is set together with its policy.
+type Given struct {
+	ID         string
+	Definition rule.Definition // of the same algorithm, without options of policies
+}
+
+// NewWith is New for a policy that is set together with overrides.
+func NewWith(d rule.Definition, given []Given) *Policy { return &Policy{of: d, given: given} }
+
+// Given returns the overrides that are set with the policy. Others stay.
+func (p *Policy) Given() []Given { return p.given }
+
+// Since returns the version since which the policy exists; 0: always.
+func (p *Policy) Since() uint64 { return p.since }
+
+// Overridden reports whether the policy may have overrides.
+func (p *Policy) Overridden() bool { return p.overridden.Load() }
+
+// Numbers reads the numbers of an override; ok is false if they are not those of this policy.
+func (p *Policy) Numbers(o Override) (numbers rule.Rule, ok bool) {
+	if o.Since < p.since {
+		return rule.Rule{}, false
+	}
+	return p.Rule().Kind.Algorithm().ReadNumbers(o.Definition)
+}
 
 // Name returns the name by which Check finds the policy.
 func (p *Policy) Name() string { return p.of.Name }
@@ -35,6 +83,28 @@ func (p *Policy) Rule() *rule.Rule { return &p.of.Rule }
 // Shadow reports whether the policy admits every call, and only counts those that it would have
 // denied.
 func (p *Policy) Shadow() bool { return p.of.Shadow }
+
+// AppendKey appends the name of the key that the policy has for an id.
+func (p *Policy) AppendKey(b, id []byte) []byte {
+	b = append(append(b, p.Name()...), ":{"...)
+	if address, ok := rule.Address(id); ok {
+		b = p.Networks().Append(b, id, address)
+	} else {
+		b = append(b, id...)
+	}
+	return append(b, '}')
+}
+
+// HasKey reports whether a key of the policy, by its name, is that of an id.
+func (p *Policy) HasKey(key, id []byte) bool {
+	counted := id
+	if p.Networks() != (rule.Networks{}) {
+		if address, ok := rule.Address(id); ok {
+			counted = p.Networks().Append(nil, id, address)
+		}
+	}
+	return string(key[len(p.Name())+len(":{"):len(key)-len("}")]) == string(counted)
+}
 
 // Networks says as what the policy counts ids that are IP addresses.
 func (p *Policy) Networks() rule.Networks { return p.of.Networks }
@@ -54,10 +124,32 @@ func (p *Policy) ResetDecisions() { p.decisions.Reset() }
 type Table struct {
 	byName   map[string]*Policy
 	networks atomic.Int64 // how many have Networks
+	marks    *marks
 }
 
 // NewTable returns an empty table.
-func NewTable() *Table { return &Table{byName: make(map[string]*Policy)} }
+func NewTable() *Table { return &Table{byName: make(map[string]*Policy), marks: new(marks)} }
+
+// MarkOverridden notes that the policy of a name has overrides, also one that is added later.
+func (t *Table) MarkOverridden(name string) { t.marks.of(name).Store(true) }
+
+// marks has, by the names of policies, whether they have had overrides.
+type marks struct {
+	mu     sync.Mutex
+	byName map[string]*atomic.Bool
+}
+
+func (m *marks) of(name string) *atomic.Bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.byName == nil {
+		m.byName = make(map[string]*atomic.Bool)
+	}
+	if m.byName[name] == nil {
+		m.byName[name] = new(atomic.Bool)
+	}
+	return m.byName[name]
+}
 
 // Get returns the policy of a name, or nil.
 func (t *Table) Get(name []byte) *Policy { return t.byName[string(name)] }
@@ -69,6 +161,7 @@ func (t *Table) Put(p, before *Policy) {
 		p.decisions = before.decisions
 	}
 	t.Delete(p.Name())
+	p.overridden = t.marks.of(p.Name())
 	t.byName[p.Name()] = p
 	if p.Networks() != (rule.Networks{}) {
 		t.networks.Add(1)
@@ -81,6 +174,13 @@ func (t *Table) Delete(name string) {
 		t.networks.Add(-1)
 	}
 	delete(t.byName, name)
+}
+
+// IsOld reports whether an override is none any more: it was added up to a version, which is that
+// of the table or an earlier one, and its policy is gone since, or became another one.
+func (t *Table) IsOld(o Override, version uint64) bool {
+	p := t.byName[o.Policy()]
+	return o.Since <= version && (p == nil || o.Since < p.since)
 }
 
 // CountsNetworks reports whether any policy has Networks. It needs no lock.
@@ -101,7 +201,10 @@ func Sort(list []*Policy) []*Policy {
 // Shared is a table that several engines use and none of them keeps. The keys that a policy with
 // another algorithm, or window of FIXED, has left are dropped when RL.CHECK meets them: so an
 // engine must not use an older version than it has used before, see Engine.RequirePolicies.
-type Shared struct{ latest atomic.Pointer[version] }
+type Shared struct {
+	latest atomic.Pointer[version]
+	marks  marks
+}
 
 type version struct {
 	number uint64
@@ -112,6 +215,7 @@ type version struct {
 // more. Counters continue.
 func (s *Shared) Set(number uint64, list []*Policy) {
 	before, table := s.Table(), NewTable()
+	table.marks = &s.marks
 	for _, p := range list {
 		var former *Policy
 		if before != nil {
@@ -121,6 +225,9 @@ func (s *Shared) Set(number uint64, list []*Policy) {
 	}
 	s.latest.Store(&version{number, table})
 }
+
+// MarkOverridden is Table.MarkOverridden for this version and all later ones.
+func (s *Shared) MarkOverridden(name string) { s.marks.of(name).Store(true) }
 
 // Version returns the number of the version; 0 before the first Set, and for a nil Shared.
 func (s *Shared) Version() uint64 {

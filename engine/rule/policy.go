@@ -3,8 +3,10 @@ package rule
 import (
 	"bytes"
 	"fmt"
-	"rlserver/internal/grammar"
 	"strings"
+	"unsafe"
+
+	"rlserver/internal/grammar"
 )
 
 // Definition defines a policy: a named rule.
@@ -16,6 +18,9 @@ type Definition struct {
 	Shadow bool
 	Networks
 }
+
+// HasOptions reports whether the policy has options that are not those of its algorithm.
+func (d *Definition) HasOptions() bool { return d.Shadow || d.Networks != Networks{} }
 
 // ParsePolicy makes a policy of a name and the words of its definition: an algorithm, its fields,
 // and in any order its options and those of all policies: IP4, IP6 and SHADOW. Words are in any
@@ -82,6 +87,33 @@ func IsCheckOption(word []byte) bool {
 		}
 	}
 	return false
+}
+
+// ReadNumbers parses an algorithm and its numbers in canonical form, as ParsePolicy returns it
+// without the options of policies. It does not allocate. ok is false for another algorithm.
+func (a *Algorithm) ReadNumbers(text string) (r Rule, ok bool) {
+	name, text, _ := strings.Cut(text, " ")
+	if name != a.Name {
+		return Rule{}, false
+	}
+	next := func() []byte {
+		var word string
+		word, text, _ = strings.Cut(text, " ")
+		return unsafe.Slice(unsafe.StringData(word), len(word))
+	}
+	r = a.Empty
+	for i := range a.Fields {
+		if a.Fields[i].Read(next(), &r) != nil {
+			return Rule{}, false
+		}
+	}
+	for text != "" {
+		i := a.OptionIndex(next())
+		if i < 0 || a.Options[i].Read(next(), &r) != nil {
+			return Rule{}, false
+		}
+	}
+	return r, true
 }
 
 // definition is a definition that is being parsed. It keeps the first error.

@@ -12,6 +12,7 @@ package snapshot
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -35,7 +36,9 @@ type Snapshot struct {
 	at  int64        // the time of the snapshot, Unix ms
 	end func(func()) // nil: it is closed
 
-	first []effect.Effect // visited first
+	first []effect.Effect              // visited first
+	next  func() (effect.Effect, bool) // and then these; nil: no more
+	stop  func()
 	walks []*Walk         // those that are not finished
 	large []*object.Large // objects from walks and changes, visited in parts
 	own   *object.Batch   // the objects that this Step visits
@@ -59,11 +62,17 @@ type Walk struct {
 	keys *table.Table // nil at the end
 }
 
-// New begins a snapshot at a time, Unix ms, under all locks. Step visits the effects first, each by
-// itself. Close calls end, which calls its argument under all locks, when no walk is told of
-// changes any more.
-func New(at int64, first []effect.Effect, end func(close func())) *Snapshot {
-	return &Snapshot{at: at, first: first, end: end, own: new(object.Batch)}
+// New begins a snapshot at a time, Unix ms, under all locks. Step visits the effects of first, and
+// then of more (nil: there are none), before all keys, each by itself. Close calls end, which calls
+// its argument under all locks, when no walk is told of changes any more.
+func New(
+	at int64, first []effect.Effect, more iter.Seq[effect.Effect], end func(close func()),
+) *Snapshot {
+	s := &Snapshot{at: at, first: first, end: end, own: new(object.Batch)}
+	if s.stop = func() {}; more != nil {
+		s.next, s.stop = iter.Pull(more)
+	}
+	return s
 }
 
 // Walk adds the keys of a database in a shard, which has this lock.
@@ -93,6 +102,8 @@ func (s *Snapshot) Step(visit func(effects []effect.Effect)) (more bool) {
 		s.own.Put(s.first[0])
 		s.own.End()
 		s.first = s.first[1:]
+	case s.next != nil:
+		s.takeNext()
 	case s.takeKept():
 	case len(s.large) > 0:
 		if !s.large[0].Part(s.own) {
@@ -112,6 +123,20 @@ func (s *Snapshot) Step(visit func(effects []effect.Effect)) (more bool) {
 	return true
 }
 
+// takeNext visits the next effects before all keys.
+func (s *Snapshot) takeNext() {
+	const some = 64
+	for range some {
+		f, ok := s.next()
+		if !ok {
+			s.next = nil
+			return
+		}
+		s.own.Put(f)
+		s.own.End()
+	}
+}
+
 // Keys returns how many keys are done, and how many there were at the time of the snapshot,
 // including expired ones. Any goroutine may call it.
 func (s *Snapshot) Keys() (done, total int64) { return s.done.Load(), s.total }
@@ -128,6 +153,7 @@ func (s *Snapshot) Close() {
 	if s.end == nil {
 		return
 	}
+	s.stop()
 	s.end(func() {
 		for _, b := range s.kept {
 			s.large = append(s.large, b.Large...)
@@ -136,7 +162,7 @@ func (s *Snapshot) Close() {
 			l.Close()
 		}
 	})
-	s.end, s.first, s.walks, s.large, s.own, s.kept, s.spare = nil, nil, nil, nil, nil, nil, nil
+	s.end, s.first, s.next, s.walks, s.large, s.own, s.kept, s.spare = nil, nil, nil, nil, nil, nil, nil, nil
 }
 
 // Keep is called before the change of a key, under the lock of its shard: it saves the object under

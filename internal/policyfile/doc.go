@@ -7,11 +7,12 @@
 //	  quota: {fixed: {limit: 10000, window: month, tz: Europe/Berlin}}
 //	  jobs:  {lease: {limit: 3, ttl: 30s}}
 //	  guest: {slide: {limit: 5, window: 1m}, ip4: 24, ip6: 64}
+//	  plan:  {slide: {limit: 5, window: 1m}, overrides: {acme: {limit: 50, window: 1m}}}
 //
 // A name is 1 to 64 letters, digits and ._-/:@. A policy has one algorithm with its fields, and may
-// have ip4, ip6 and shadow. Package rule declares the algorithms and their fields. All fields of an
-// algorithm are required except for its options; unknown fields are errors. Errors contain the
-// line.
+// have ip4, ip6, overrides and shadow. Package rule declares the algorithms and their fields. All
+// fields of an algorithm are required except for its options; unknown fields are errors. Errors
+// contain the line.
 //
 // A file sets all of its policies or, after an error, none. Policies with other names stay.
 //

@@ -154,7 +154,7 @@ func policyFields() (names []string) {
 	for _, a := range rule.Algorithms() {
 		names = append(names, strings.ToLower(a.Name))
 	}
-	return append(names, "ip4", "ip6", "shadow")
+	return append(names, "ip4", "ip6", "overrides", "shadow")
 }
 
 // parsePolicy converts a field to a policy: it parses the fields as arguments of RL.POLICY SET.
@@ -164,8 +164,11 @@ func parsePolicy(f field) (*policy.Policy, error) {
 		return nil, err
 	}
 	var words, options []word
+	var algorithm, overrides field
 	for _, part := range parts {
 		switch {
+		case part.name == "overrides":
+			overrides = part
 		case part.name == "shadow":
 			shadow, err := boolean(part)
 			if err != nil {
@@ -186,26 +189,65 @@ func parsePolicy(f field) (*policy.Policy, error) {
 			if words, err = wordsOf(part); err != nil {
 				return nil, err
 			}
+			algorithm = part
 		}
 	}
 	if words == nil {
 		return nil, errorAt(f.at, "policy %.128s has no algorithm: %s", f.name, strings.ToLower(rule.Names()))
 	}
-	words = append(words, options...)
+	d, err := definitionOf(f, append(words, options...))
+	if err != nil {
+		return nil, err
+	}
+	given, err := givenOf(f, algorithm.name, overrides)
+	return policy.NewWith(d, given), err
+}
+
+// definitionOf parses the words of a policy's definition.
+func definitionOf(f field, words []word) (rule.Definition, error) {
 	var definition [][]byte
 	for _, w := range words {
 		definition = append(definition, []byte(w.text))
 	}
-	p, err := rule.ParsePolicy([]byte(f.name), definition)
+	d, err := rule.ParsePolicy([]byte(f.name), definition)
 	if err != nil {
 		at := f.at
 		if bad := (*rule.DefinitionError)(nil); errors.As(err, &bad) && bad.Word < len(words) {
 			at = words[bad.Word].at
 		}
-		return nil, errorAt(at, "policy %.128s: %s", f.name, strings.TrimPrefix(err.Error(), "ERR "))
+		return d, errorAt(at, "policy %.128s: %s", f.name, strings.TrimPrefix(err.Error(), "ERR "))
 	}
-	return policy.New(p), nil
+	return d, nil
 }
+
+// givenOf converts the overrides of a policy: by id, the fields of its algorithm.
+func givenOf(f field, algorithm string, overrides field) (list []policy.Given, err error) {
+	if overrides.value == nil {
+		return nil, nil
+	}
+	ids, err := fieldsOf(overrides.value, "overrides")
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if id.name == "" || len(id.name) > maxID || strings.ContainsAny(id.name, "{}") {
+			return nil, errorAt(id.at, "overrides: an id is 1 to %d bytes without { and }", maxID)
+		}
+		words, err := wordsOf(field{algorithm, id.at, id.value})
+		if err != nil {
+			return nil, err
+		}
+		d, err := definitionOf(f, words)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, policy.Given{ID: id.name, Definition: d})
+	}
+	return list, nil
+}
+
+// maxID is the longest id of RL.CHECK, in bytes.
+const maxID = 64 << 10
 
 // word is a word of a definition, and its position in the file.
 type word struct {

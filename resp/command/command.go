@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"rlserver/engine"
 	"rlserver/internal/acl"
 	"rlserver/internal/grammar"
 )
@@ -52,8 +53,11 @@ type Command struct {
 	// the error of the command within a transaction, in a cluster; nil: it may be part of one
 	RefusedInMulti error
 	OnFirstGroup   bool // without keys: what it is about is in the first group of a cluster
-	Run            func(*Call) error
-	Subs           []*Command
+	// of such a command: the key where it runs instead or, if that is nil, the group. The engine
+	// has the policies
+	RunsAt func(e *engine.Engine, words [][]byte) (key []byte, group int)
+	Run    func(*Call) error
+	Subs   []*Command
 	// access rules take subcommands as first arguments and COMMAND does not list them, as in Redis:
 	// of DEBUG
 	SubsAreArguments bool

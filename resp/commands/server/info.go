@@ -196,14 +196,18 @@ func writeMemory(r *report) {
 	r.field("mem_clients_normal", clients)
 	r.field("mem_clients_preauth", r.figures.UnauthenticatedMemory)
 	r.field("mem_allocator", runtime.Version())
-	scripts, bytes, dropped := 0, int64(0), int64(0)
+	scripts, bytes, dropped, overrides, overrideBytes := 0, int64(0), int64(0), 0, int64(0)
 	for _, e := range r.env.Engine.Memory().Engines() {
 		n, b, d := e.Scripts.Size()
 		scripts, bytes, dropped = scripts+n, bytes+b, dropped+d
+		n, b = e.Overrides()
+		overrides, overrideBytes = overrides+n, overrideBytes+b
 	}
 	r.field("used_memory_scripts", bytes)
 	r.field("number_of_cached_scripts", scripts)
 	r.field("evicted_scripts", dropped)
+	r.field("used_memory_overrides", overrideBytes)
+	r.field("number_of_overrides", overrides)
 	r.field("used_memory_vm_eval", r.env.Scripts.Memory())
 	r.field("lua_memory_total", r.env.Settings.ScriptsMemory.Load())
 	r.field("scripts_ended_for_memory", r.env.Scripts.Refused())
