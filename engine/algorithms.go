@@ -129,6 +129,9 @@ func (tx *Tx) Refund(k Key, n int64, id []byte) (int64, error) {
 	return 0, ErrWrongType
 }
 
+// Held returns how many hits of a limiter are reserved; 0 for any other key.
+func (tx *Tx) Held(k Key) int64 { return object.ExtensionOf(tx.peek(k)).Reservations().Held(tx.now) }
+
 func (tx *Tx) refundNewest(k Key, o *object.ZSet, n int64) int64 {
 	size := o.Set.Len()
 	if n = min(n, int64(size)); n == 0 {

@@ -261,6 +261,19 @@ func (tx *Tx) latest() Position {
 // that any of them has seen.
 func (tx *Tx) endStep() { tx.seen = tx.End() }
 
+// Step calls do under the locks of keys, as a step of a call that has locked nothing or everything.
+// It reports false as BeginUnlessHeld does.
+func (tx *Tx) Step(now int64, db int, keys []Key, do func()) (ok bool) {
+	if len(tx.locked) == 0 {
+		if !tx.BeginUnlessHeld(now, db, keys, false, false) {
+			return false
+		}
+		defer tx.endStep()
+	}
+	do()
+	return true
+}
+
 // See makes End return at least this position.
 func (tx *Tx) See(pos Position) { tx.seen = max(tx.seen, pos) }
 

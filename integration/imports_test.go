@@ -307,6 +307,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours: []string{
 			"rlserver/engine",
 			"rlserver/engine/limit", "rlserver/engine/overrides",
+			"rlserver/engine/object", "rlserver/resp/glob",
 			"rlserver/engine/policy", "rlserver/engine/rule",
 			"rlserver/resp/command",
 			"rlserver/internal/grammar",

@@ -110,8 +110,11 @@ const cursorGroupBits = 10
 
 // MergeScan scans the groups one after the other. It skips groups that are not led here any more
 // when their turn comes.
-func MergeScan(m *Merger) {
-	cursor, err := strconv.ParseUint(string(m.Words[1]), 10, 64)
+func MergeScan(m *Merger) { MergeScanAt(m, 1) }
+
+// MergeScanAt is MergeScan for a call whose cursor is the word at an index.
+func MergeScanAt(m *Merger, index int) {
+	cursor, err := strconv.ParseUint(string(m.Words[index]), 10, 64)
 	if err != nil || len(m.Groups) == 0 {
 		m.Reply.Value(m.On(-1, m.Words))
 		return
@@ -124,7 +127,7 @@ func MergeScan(m *Merger) {
 		within = 0
 	}
 	words := slices.Clone(m.Words)
-	words[1] = strconv.AppendUint(nil, within, 10)
+	words[index] = strconv.AppendUint(nil, within, 10)
 	v := m.On(m.Groups[at], words)
 	parts := v.Elements()
 	if v.Failed() || len(parts) != 2 {

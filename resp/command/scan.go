@@ -19,13 +19,13 @@ type ScanOptions struct {
 	noValues bool   // of HSCAN
 }
 
-// defaultScanCount is the approximate number of elements that are visited without COUNT.
-const defaultScanCount = 10
+// DefaultScanCount is the approximate number of elements that are visited without COUNT.
+const DefaultScanCount = 10
 
 // ScanOptions takes [MATCH pattern] [COUNT count], an option typeWord for the name of a type unless
 // that is empty, and NOVALUES for a hash.
 func (a *Args) ScanOptions(typeWord string, hash bool) ScanOptions {
-	o := ScanOptions{Pattern: glob.New([]byte("*"), false), Count: defaultScanCount}
+	o := ScanOptions{Pattern: glob.New([]byte("*"), false), Count: DefaultScanCount}
 	for a.More() {
 		switch {
 		case a.Word("MATCH"):

@@ -22,7 +22,7 @@ func init() {
 				{Name: "get", Arity: -3, Flags: command.Readonly | command.Fast, Since: "1.0.0", Complexity: "O(1)",
 					RunsAt: atOverride, Syntax: "name [FOR id]",
 					Summary: "The definition of a policy, or the one that it has for an id", Run: policyGet},
-				command.HelpSince("1.0.0"),
+				command.HelpSince("1.0.0"), policyIDs,
 				{Name: "list", Arity: -2, Flags: command.Readonly, Since: "1.0.0", RunsAt: atCursor,
 					Complexity: "O(P*log(P)) with P the policies; with FOR O(C) with C the COUNT",
 					Syntax:     "[FOR name [CURSOR cursor] [COUNT count]]",
