@@ -19,7 +19,7 @@ func sizeOfLog(n int, apart int64, key int) int {
 			break
 		}
 	}
-	for _, size := range []int{48, 56, 64, 96, 128} {
+	for _, size := range []int{48, 56, 80, 104, 128} {
 		if 41+key+n*each <= size {
 			return 10 + size
 		}

@@ -44,8 +44,8 @@ func kindOf(f object.Form, n int) kind {
 // Logs grow: those of more than fineLogs grains are of every coarse-th size, so that they move less
 // often, to fewer kinds of pages. The largest are as large as other records may be.
 const (
-	coarse   = 4
-	fineLogs = maxRecord/grain - 2*coarse
+	coarse   = 3
+	fineLogs = maxRecord/grain - 3*coarse
 )
 
 func (k kind) form() object.Form { return object.Form(int(k) / perForm) }
