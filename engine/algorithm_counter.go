@@ -15,4 +15,11 @@ var slidingCounter = algorithm{
 		p.effect.PutCounts(state)
 		return nil
 	},
+	alone: func(_ *Tx, p *part, _ int, at, held, cost int64) limit.Decision {
+		c := p.limit.Counter
+		c.Limit -= held
+		_, d := c.Take(object.CounterIn(p.object).Counts(), at, cost)
+		d.Limit += held
+		return d
+	},
 }

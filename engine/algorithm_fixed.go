@@ -18,11 +18,19 @@ var fixed = algorithm{
 			if p.object = tx.former(p.limit.Key, p.object); p.object != nil {
 				return otherWindow(p.limit.Key, o)
 			}
+			p.book = nil
 			state, d, _ = p.limit.Fixed.Take(limit.Count{}, tx.now, p.cost)
 		}
 		p.answer = d
 		p.effect.PutCount(state)
 		return nil
+	},
+	alone: func(_ *Tx, p *part, _ int, at, held, cost int64) limit.Decision {
+		f := p.limit.Fixed
+		f.Limit -= held
+		_, d, _ := f.Take(object.FixedIn(p.object).Count(), at, cost)
+		d.Limit = p.limit.Fixed.Limit
+		return d
 	},
 	succeeds: func(o object.Object, l *Limit, now int64) bool {
 		c := object.FixedIn(o)

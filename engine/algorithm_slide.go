@@ -29,9 +29,21 @@ var slide = algorithm{
 	record: func(tx *Tx, p *part, expireAt int64) object.Object {
 		return tx.recordSlide(p.limit.Key, p.object, p.limit.ID, p.trim, p.cost, expireAt)
 	},
+	alone: func(tx *Tx, p *part, one int, at, held, cost int64) limit.Decision {
+		w := [1]limit.Window{tx.rules[one]}
+		w[0].Limit -= held
+		d := limit.DecideAll(w[:], &tx.log, at, cost)
+		d.Limit += held
+		return d
+	},
 	admitsFrom: func(tx *Tx, p *part, t int64) int64 {
 		if p.repeated || tx.log.After(float64(tx.now)) == tx.log.Len() {
 			return t
+		}
+		if p.book != nil {
+			tx.rulesOf(p)
+			tx.view = view{tx, p}
+			return p.book.AdmitsFrom(&tx.view, -1, t, p.cost)
 		}
 		return limit.AdmitsFrom(tx.rulesOf(p), &tx.log, t, p.cost, &tx.budget)
 	},
@@ -49,6 +61,9 @@ func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.D
 	o := tx.lookupPacked(k)
 	if !slide.fits(o) {
 		return limit.Decision{}, ErrWrongType
+	}
+	if object.ExtensionOf(o) != nil {
+		return tx.slideInParts(k, rules, cost, id)
 	}
 	d, repeated := tx.decideSlide(o, rules, cost, id)
 	if id != nil && cost > effect.MaxNamed && d.RetryAfter != limit.Never && !repeated {

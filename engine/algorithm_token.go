@@ -15,6 +15,13 @@ var token = algorithm{
 		p.effect.PutTokens(state)
 		return nil
 	},
+	alone: func(_ *Tx, p *part, _ int, at, held, cost int64) limit.Decision {
+		b := p.limit.Token
+		b.Capacity -= held
+		_, d := b.Take(object.TokenIn(p.object).Tokens(), at, cost)
+		d.Limit += held
+		return d
+	},
 }
 
 // leaky is a leaky bucket that delays calls. It has the state of a token bucket and shares its
@@ -28,4 +35,5 @@ var leaky = algorithm{
 		p.effect.PutTokens(state)
 		return nil
 	},
+	alone: token.alone,
 }

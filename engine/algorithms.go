@@ -3,6 +3,7 @@ package engine
 import (
 	"rlserver/engine/effect"
 	"rlserver/engine/hits"
+	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/rule"
 )
@@ -24,6 +25,10 @@ type algorithm struct {
 	// is the log of the key, and tx.budget limits the steps. nil: a limit that would admit the call
 	// continues to admit it while nothing else happens.
 	admitsFrom func(tx *Tx, p *part, t int64) int64
+
+	// alone decides a call of cost by one of the rules of a part, as reserve.Limiter says; nil:
+	// reservations do not count.
+	alone func(tx *Tx, p *part, one int, at, held, cost int64) limit.Decision
 
 	// succeeds reports whether a limit can continue with the state that another limit of the same
 	// algorithm has left; nil: any can.

@@ -81,6 +81,7 @@
 //	expire.go       deadlines, the Sweeper; MoveBack for state in the future
 //	algorithms.go   the table of the limiters, and refunds; the arithmetic is in engine/limit
 //	algorithm_*.go  one limiter each: what its keys hold, what it decides and records
+//	reservations.go calls that reserve a part of a limit, and settle it
 //	limits.go       a call against one limit, or several at once, all or nothing
 //	policy*.go      named limits: how they change, and calls decided by several
 //	strings.go, bits.go, zsets.go, elements.go (lists, sets, hashes), keys.go: the operations

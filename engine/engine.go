@@ -206,5 +206,7 @@ const (
 	ErrManyWritten = Error("ERR the log has more than 2097152 hits, which is too many to write out at once")
 	ErrOldPolicies = Error("TRYAGAIN this node does not know yet the policies that this slot has used: send it again")
 
+	ErrLeakyHold = Error("ERR LEAKY has no HOLD: it paces calls, use TOKEN with the same numbers")
+
 	ErrNoIDs = Error("ERR ID goes with a sliding window: no other limiter knows its hits by name")
 )

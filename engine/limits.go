@@ -7,6 +7,7 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
+	"rlserver/engine/reserve"
 	"rlserver/engine/rule"
 )
 
@@ -34,15 +35,15 @@ func (tx *Tx) Decide(l *Limit) (limit.Decision, error) {
 	}
 	tx.dropParts()
 	p := tx.addPart(l, 0, o)
-	if err := a.decide(tx, p); err != nil {
+	if err := tx.decideWithBook(p); err != nil {
 		return limit.Decision{}, err
 	}
 	d, fresh := &p.answer, false
 	switch {
 	case a.id == namesHits && l.ID != nil && p.cost > effect.MaxNamed && d.RetryAfter != limit.Never && !p.repeated:
 		return limit.Decision{}, ErrTooManyHits
-	case !d.Allowed || p.cost == 0 || p.repeated:
-		tx.endWithKey(d, o)
+	case !d.Allowed || p.cost == 0 || p.repeated && p.renewed == 0:
+		tx.endWithKey(d, p.object)
 	default:
 		fresh = o == nil
 		o = tx.recordPart(p)
@@ -79,6 +80,8 @@ type Limit struct {
 	rule.Rule
 	Cost int64  // hits, 0 to limit.MaxCount; a call takes one lease whatever its cost
 	ID   []byte // its meaning depends on the algorithm, see idUse
+	// with a TTL the cost is reserved, rather than recorded; leases are taken as without
+	Hold reserve.Request
 }
 
 // part is the part of a decision that concerns one key: what it has found there and will record.
@@ -89,8 +92,11 @@ type part struct {
 	cost     int64  // of the call
 	asks     bool   // the limit may deny the call
 	object   object.Object
-	repeated bool // the id is in the window already
-	trim     int  // lapsed hits of the log, to be dropped
+	repeated bool // the id is in the window already, or the call in the book
+	book     *reserve.Book
+	renewed  int64 // the amount of the open reservation that the call renews; 0: none
+	known    int64 // until when the call is in the book, Unix ms; 0: it is not
+	trim     int   // lapsed hits of the log, to be dropped
 	answer   limit.Decision
 	effect   effect.Effect // of a limiter without a log: Kind and the state after the call
 }
@@ -106,7 +112,8 @@ func (tx *Tx) addPart(l *Limit, i int, o object.Object) *part {
 	// decide sets the answer and the effect. They are large: clearing them first would slow each
 	// decision down measurably.
 	p.limit, p.first, p.several, p.object, p.repeated, p.trim = l, i, false, o, false, 0
-	p.cost, p.asks = l.Cost, true
+	p.cost, p.asks, p.book = l.Cost, true, object.ExtensionOf(o).Reservations()
+	p.renewed, p.known = 0, 0
 	return p
 }
 
@@ -114,7 +121,7 @@ func (tx *Tx) addPart(l *Limit, i int, o object.Object) *part {
 func (tx *Tx) dropParts() {
 	for i := range tx.parts {
 		p := &tx.parts[i]
-		p.limit, p.object, p.effect.Key = nil, nil, Key{}
+		p.limit, p.object, p.book, p.effect.Key = nil, nil, nil, Key{}
 	}
 	tx.parts, tx.limits = tx.parts[:0], nil
 }
@@ -235,11 +242,11 @@ func (tx *Tx) decideParts() (answer limit.Decision, err error) {
 
 // decidePart decides for one key, and prepares what recordPart needs.
 func (tx *Tx) decidePart(p *part) error {
-	if err := p.limit.algorithm().decide(tx, p); err != nil {
+	if err := tx.decideWithBook(p); err != nil {
 		return err
 	}
 	p.answer.Index = tx.limitAt(p, p.answer.Index)
-	if !p.answer.Allowed || p.cost == 0 || p.repeated {
+	if !p.answer.Allowed || p.cost == 0 || p.repeated && p.renewed == 0 {
 		tx.endWithKey(&p.answer, p.object)
 	}
 	if !p.asks {
@@ -278,30 +285,35 @@ func (tx *Tx) leaving(answer limit.Decision) limit.Decision {
 	for i := range tx.parts {
 		p := &tx.parts[i]
 		reset := p.answer.ResetAfter
-		if cost := p.cost; p.answer.Allowed && cost > 0 && !p.repeated {
-			admitted := p.answer
+		if p.answer.Allowed && p.cost > 0 && (!p.repeated || p.renewed > 0) {
+			admitted := *p
 			p.cost = 0
 			_ = tx.decidePart(p) // it has no error: the call had none
 			reset = p.answer.ResetAfter
-			p.answer, p.repeated, p.cost = admitted, false, cost
+			*p = admitted
 		}
 		answer.ResetAfter = max(answer.ResetAfter, reset)
 	}
 	if answer.RetryAfter > 0 && len(tx.parts) > 1 {
-		answer.RetryAfter = tx.allAdmit(limit.After(tx.now, answer.RetryAfter)) - tx.now
+		if answer.RetryAfter = tx.allAdmit(limit.After(tx.now, answer.RetryAfter)); answer.RetryAfter != limit.Never {
+			answer.RetryAfter -= tx.now
+		}
 	}
 	return answer
 }
 
-// allAdmit returns the earliest time, from t on, at which all admit. Each admits at some time up to
-// t.
+// allAdmit returns the earliest time, from t on, at which all admit; limit.Never if there is none.
+// Each admits at some time up to t.
 func (tx *Tx) allAdmit(t int64) int64 {
 	tx.budget = limit.MaxSteps
 	for agreed := 0; agreed < len(tx.parts); {
 		agreed = 0
 		for i := range tx.parts {
 			next := tx.admitsFrom(&tx.parts[i], t)
-			if next == t {
+			switch next {
+			case limit.Never:
+				return next
+			case t:
 				agreed++
 			}
 			t = next
@@ -314,6 +326,9 @@ func (tx *Tx) allAdmit(t int64) int64 {
 // key admits.
 func (tx *Tx) admitsFrom(p *part, t int64) int64 {
 	a := p.limit.algorithm()
+	if p.known > 0 && p.asks {
+		return tx.recallsFrom(p, t)
+	}
 	if a.admitsFrom == nil || !p.asks {
 		return t
 	}
@@ -323,10 +338,21 @@ func (tx *Tx) admitsFrom(p *part, t int64) int64 {
 
 // recordPart records an admitted call. It returns the key's object afterwards.
 func (tx *Tx) recordPart(p *part) object.Object {
+	if p.reserves() {
+		return tx.reserve(p)
+	}
 	if p.repeated {
 		return p.object
 	}
 	expireAt := limit.After(tx.now, p.answer.ResetAfter)
+	if p.book != nil {
+		expireAt = tx.withBook(p, expireAt)
+	}
+	return tx.recordUntil(p, expireAt)
+}
+
+// recordUntil records a call, and sets the deadline of the key, Unix ms.
+func (tx *Tx) recordUntil(p *part, expireAt int64) object.Object {
 	if record := p.limit.algorithm().record; record != nil {
 		return record(tx, p, expireAt)
 	}

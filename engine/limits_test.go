@@ -90,6 +90,9 @@ func (c *caller) Content(name string) (text string) {
 		case object.State:
 			text = fmt.Sprint(o.Deadline(), o.Numbers())
 		}
+		for r := range object.ExtensionOf(c.tx.lookup(k)).Reservations().All(0) {
+			text += fmt.Sprintf(", %s holds %d until %d", r.Call, r.Amount, r.Until)
+		}
 	})
 	return text
 }

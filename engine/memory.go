@@ -10,6 +10,7 @@ import (
 	"rlserver/engine/eviction"
 	"rlserver/engine/lock"
 	"rlserver/engine/object"
+	"rlserver/engine/reserve"
 )
 
 // Memory is how much memory the keys of one or several engines take, how much they may take
@@ -22,6 +23,8 @@ type Memory struct {
 	frequency atomic.Bool // access clocks count accesses
 
 	listening Listening
+
+	Reservations reserve.Settings
 
 	evicting sync.Mutex // see EvictAlone
 
@@ -36,6 +39,7 @@ func NewMemory() *Memory {
 	m := new(Memory)
 	m.Unbound()
 	m.samples.Store(DefaultSamples)
+	m.Reservations.Init()
 	return m
 }
 

@@ -7,6 +7,7 @@ import (
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/policy"
+	"rlserver/engine/reserve"
 	"rlserver/internal/stats"
 )
 
@@ -36,6 +37,7 @@ type CheckCall struct {
 	Costs []int64 // one for all, or one for each policy; otherwise as those of All
 	ID    []byte  // nil: none
 	Force bool    // record it beyond the limits too, see Charge
+	TTL   int64   // ms for which the costs are reserved for the ID; 0: they are recorded
 }
 
 // Check decides a call against policies. Either all enforced policies (those not in SHADOW) admit
@@ -64,7 +66,7 @@ func (tx *Tx) Check(call CheckCall) (answer limit.Decision, err error) {
 	defer func() { c.running = false }()
 	bind, shadows, m := c.limits[:c.binding], c.limits[c.binding:], manner{peek: !asks(c.limits)}
 	m.charge = call.Force && !m.peek
-	repeated := call.ID != nil && tx.repeats(bind, call.ID, m.peek)
+	repeated := call.ID != nil && call.TTL == 0 && tx.repeats(bind, call.ID, m.peek)
 	switch {
 	case len(bind) == 0:
 		answer = tx.tryAll(shadows, m)
@@ -99,7 +101,9 @@ func (tx *Tx) decide(limits []Limit, m manner) (limit.Decision, error) {
 // CheckCountsOnce reports, after Check with an id, whether the call records nothing more when it is
 // repeated: all its policies know ids. It is called before the locks are released.
 func (tx *Tx) CheckCountsOnce() bool {
-	return !slices.ContainsFunc(tx.check.limits, func(l Limit) bool { return l.algorithm().id == noID })
+	return !slices.ContainsFunc(tx.check.limits, func(l Limit) bool {
+		return l.algorithm().id == noID && l.Hold.TTL == 0
+	})
 }
 
 // findPolicies looks up the policies and builds their limits.
@@ -167,9 +171,10 @@ func (tx *Tx) addLimits(call *CheckCall, shadow bool) {
 		if p.Overridden() {
 			tx.numbersFor(p, l.Key, &l.Rule)
 		}
-		if l.algorithm().id != noID {
+		if use := l.algorithm().id; use == namesLease || use == namesHits && call.TTL == 0 {
 			l.ID = call.ID
 		}
+		l.Hold = reserve.Request{Call: call.ID, TTL: call.TTL}
 		c.rules = append(c.rules, i)
 	}
 }

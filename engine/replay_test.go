@@ -17,6 +17,7 @@ import (
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/policy"
+	"rlserver/engine/reserve"
 	"rlserver/engine/rule"
 	"rlserver/engine/script"
 	"rlserver/internal/bitmap"
@@ -45,6 +46,7 @@ func newWalk(seed uint64, o Options) *walk {
 	o.Databases, o.Journal = walkDatabases, w.log
 	w.e = New(o)
 	w.tx, w.sweeper = w.e.NewTx(), w.e.NewSweeper()
+	w.e.memory.Reservations.Set(4, 100)
 	return w
 }
 
@@ -263,21 +265,8 @@ func (w *walk) publish(f effect.Effect) {
 	tx.End()
 }
 
-// reserve returns a random change of reservations; a Forget forgets all.
-func (w *walk) reserve() effect.Effect {
-	f := effect.Effect{
-		Kind: effect.Reserve, Field: fmt.Append(nil, "call", w.IntN(20)), Hi: w.IntN(4),
-		ExpireAt: w.now + w.Int64N(3000),
-		Hold:     effect.Hold{Amount: w.Int64N(3), Until: w.now + w.Int64N(1500)}, Lo: max(w.IntN(8)-6, 0),
-	}
-	switch w.IntN(8) {
-	case 0:
-		return effect.Effect{Kind: effect.Terms, Value: []byte("SLIDE 5 1s,SLIDE 7 2s")}
-	case 1:
-		return effect.Effect{Kind: effect.Forget}
-	}
-	return f
-}
+// ttl returns for how long a call reserves; mostly it does not.
+func (w *walk) ttl() int64 { return max(w.Int64N(900)-400, 0) }
 
 // rareCalls delete so much that they are made less often.
 var rareCalls = map[string]bool{"Flush": true, "FlushAll": true, "Swap": true}
@@ -298,6 +287,10 @@ var walkCalls = map[string]func(w *walk) string{
 			{Key: keys[4], Rule: rule.Rule{Kind: rule.Slide, Slide: limit.Window{Limit: 12, Length: 2000}}, ID: id},
 		}
 		w.Shuffle(len(limits), func(i, j int) { limits[i], limits[j] = limits[j], limits[i] })
+		hold := reserve.Request{Call: fmt.Append(nil, "id", w.IntN(20)), TTL: w.ttl()}
+		for i := range limits {
+			limits[i].Hold = hold
+		}
 		return w.write(keys, func([]Key) []any { return answer(w.tx.allAt(limits[:1+w.IntN(len(limits))], cost)) })
 	},
 	"Append": func(w *walk) string {
@@ -370,18 +363,23 @@ var walkCalls = map[string]func(w *walk) string{
 		offset, on := w.Int64N(80), w.IntN(2) == 0
 		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.SetBit(k[0], offset, on)) })
 	},
-	"Reserve": func(w *walk) string {
-		return w.write(w.any(1), func(k []Key) []any {
-			for range 5 {
-				f, o := w.reserve(), w.tx.lookup(k[0])
-				if f.Key = k[0]; f.Kind == effect.Forget {
-					f.Lo = object.ExtensionOf(o).Reservations().Len()
-				}
-				if object.Fits(&f, o) {
-					w.tx.apply(o, &f)
-				}
-			}
-			return nil
+	"Reservations": func(w *walk) string {
+		return w.read(w.any(1), func(k []Key) []any {
+			b, err := w.tx.Reservations(k[0])
+			return answer(err, fmt.Sprint(slices.Collect(b.All(b.Over(w.now)))))
+		})
+	},
+	"Settle": func(w *walk) string {
+		actual, call := []int64{w.Int64N(3), w.Int64N(3)}, fmt.Append(nil, "id", w.IntN(20))
+		keys := slices.Concat(w.some("zt"[w.IntN(2):][:1], 1), w.some("fc"[w.IntN(2):][:1], 1))[:1+w.IntN(2)]
+		return w.write(keys, func(k []Key) []any { return answer(w.tx.Settle(k, actual, call)) })
+	},
+	"SettleChecked": func(w *walk) string {
+		names := [][]byte{[]byte("a"), []byte("b"), []byte("c"), []byte("d")}[w.IntN(4):]
+		call := CheckCall{Names: names, Costs: []int64{w.Int64N(3)}, ID: fmt.Append(nil, "id", w.IntN(20))}
+		return w.write(policyKeys(w.e, names, fmt.Append(nil, w.IntN(3))), func(k []Key) []any {
+			call.Keys = k
+			return answer(w.tx.SettleChecked(call))
 		})
 	},
 	"See": func(w *walk) string {
@@ -406,6 +404,14 @@ var walkCalls = map[string]func(w *walk) string{
 		length := 1 + w.Int64N(12)
 		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.Stretch(k[0], length)) })
 	},
+	"Charge": func(w *walk) string {
+		b := limit.Bucket{Capacity: 4, Refill: 1, Period: 100}
+		l := []Limit{{Rule: rule.Rule{Kind: rule.Token, Token: b}, Cost: w.Int64N(6)}}
+		return w.write(w.some("t", 1), func(k []Key) []any {
+			l[0].Key = k[0]
+			return answer(w.tx.Charge(l))
+		})
+	},
 	"Check": func(w *walk) string {
 		names := [][]byte{[]byte("a"), []byte("b"), []byte("c"), []byte("d")}
 		w.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -420,8 +426,10 @@ var walkCalls = map[string]func(w *walk) string{
 			w.override()
 		}
 		cost, _ := w.hits()
+		call := CheckCall{Names: names, Costs: []int64{cost}, ID: fmt.Appendf(nil, "id%d", w.IntN(20)), TTL: w.ttl()}
 		return w.write(policyKeys(w.e, names, fmt.Append(nil, w.IntN(3))), func(k []Key) []any {
-			return answer(w.tx.checkAt(names, k, cost, fmt.Appendf(nil, "id%d", w.IntN(50))))
+			call.Keys = k
+			return answer(w.tx.Check(call))
 		})
 	},
 	"Copy": func(w *walk) string {
@@ -458,6 +466,7 @@ var walkCalls = map[string]func(w *walk) string{
 		l.Slide, l.Fixed = limit.Window{Limit: 4, Length: 900}, limit.Fixed{Limit: 5, Window: limit.Every(500)}
 		l.Counter = limit.Counter{Limit: 5, Window: 500}
 		l.Token.Refill, l.Token.Period, l.Lease = 2, 1000, limit.Lease{Limit: 3, TTL: 300}
+		l.Hold = reserve.Request{Call: fmt.Append(nil, "id", w.IntN(20)), TTL: w.ttl()}
 		family := map[object.Type]string{
 			object.TypeZSet: "z", object.TypeToken: "t", object.TypeFixed: "f", object.TypeCounter: "c",
 		}[l.algorithm().holds]
@@ -470,6 +479,17 @@ var walkCalls = map[string]func(w *walk) string{
 		return w.write(w.some("f", 1), func(k []Key) []any {
 			return answer(w.tx.Fixed(k[0], limit.Fixed{Limit: 5, Window: limit.Every(1000)}, w.Int64N(3)))
 		})
+	},
+	"Forget": func(w *walk) string { // one call is forgotten while another one is open
+		k, said := w.some("t", 1), ""
+		for _, ttl := range []int64{1, 5000, 0} {
+			if ttl == 0 {
+				w.now += 150
+			}
+			l := limited(k[0], tenASecond, 1, ttl, fmt.Sprint("id", ttl))
+			said += w.write(k, func([]Key) []any { return answer(w.tx.Decide(l)) })
+		}
+		return said
 	},
 	"Flush": func(w *walk) string {
 		return w.all(func() []any { w.tx.Flush(); return nil })

@@ -51,6 +51,7 @@ type Tx struct {
 	rules  []limit.Window // of All
 	budget int            // of All: how many hits in the future may still be skipped
 	check  check          // of Check
+	view   view           // of limits with reservations
 
 	packed []byte // the elements of Insert
 

@@ -1,0 +1,343 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"rlserver/engine/effect"
+	"rlserver/engine/limit"
+	"rlserver/engine/object"
+	"rlserver/engine/reserve"
+	"rlserver/engine/rule"
+)
+
+// view is a part as package reserve sees it: the limits without reservations.
+type view struct {
+	tx   *Tx
+	part *part
+}
+
+// Rules implements reserve.Limiter.
+func (v *view) Rules() int {
+	if v.part.limit.algorithm().id == namesHits {
+		return len(v.tx.rules)
+	}
+	return 1
+}
+
+// Alone implements reserve.Limiter.
+func (v *view) Alone(one int, at, held, cost int64) limit.Decision {
+	return v.part.limit.algorithm().alone(v.tx, v.part, one, at, held, cost)
+}
+
+// Admits implements reserve.Limiter. Only a log with hits in the future does not continue to admit.
+func (v *view) Admits(one int, t, held, cost int64) (at int64, ok bool) {
+	log := &v.tx.log
+	if v.part.limit.algorithm().id != namesHits || log.After(float64(v.tx.now)) == log.Len() {
+		return 0, false
+	}
+	rules := slices.Clone(v.tx.rules)
+	if one >= 0 {
+		rules = rules[one : one+1]
+	}
+	for i := range rules {
+		if rules[i].Limit -= held; rules[i].Limit < max(cost, 1) {
+			return limit.Never, true
+		}
+	}
+	return limit.AdmitsFrom(rules, log, t, cost, &v.tx.budget), true
+}
+
+// decideWithBook decides for one key. What is reserved counts against its limits.
+func (tx *Tx) decideWithBook(p *part) error {
+	a := p.limit.algorithm()
+	if err := a.decide(tx, p); err != nil {
+		return err
+	}
+	if p.book == nil && p.limit.Hold.TTL == 0 || a.alone == nil {
+		return nil
+	}
+	h, settings := &p.limit.Hold, &tx.e.memory.Reservations
+	known, isHold := false, h.TTL > 0 && p.cost > 0
+	if isHold && p.limit.Kind == rule.Leaky {
+		return ErrLeakyHold
+	}
+	if p.renewed, p.known = 0, 0; isHold {
+		var own reserve.Reservation
+		own, known = settings.Recall(p.book, h.Call, tx.now)
+		p.renewed, p.repeated = own.Amount, known
+		p.known = settings.Until(own)
+	}
+	p.answer = tx.answerWithBook(p, isHold)
+	switch {
+	case !isHold || !p.answer.Allowed || known && p.renewed == 0:
+		return nil
+	case !known && int64(p.book.Open(tx.now)) >= settings.Most():
+		const format = "ERR key '%.128s' has %d open reservations, as many as max-reservations allows: " +
+			"settle them with RL.SETTLE, or reserve for a shorter time"
+		return Error(fmt.Sprintf(format, p.limit.Key.Name, settings.Most()))
+	}
+	p.answer.ResetAfter = max(p.answer.ResetAfter, h.TTL)
+	return nil
+}
+
+// answerWithBook corrects the answer of a part. A reservation changes nothing but the book.
+func (tx *Tx) answerWithBook(p *part, isHold bool) limit.Decision {
+	tx.view, tx.budget = view{tx, p}, limit.MaxSteps
+	call := reserve.Call{Now: tx.now, Cost: p.cost, Free: p.repeated || !p.asks}
+	if call.Free {
+		call.Cost = 0
+	}
+	if p.renewed > 0 {
+		call.Renews = p.limit.Hold.Call
+	}
+	d := p.book.Decide(&tx.view, call)
+	if isHold && d.Allowed && !call.Free {
+		call.Cost = 0
+		d = p.book.Decide(&tx.view, call)
+		d.Remaining -= p.cost
+	}
+	d.Delay = p.answer.Delay
+	return d
+}
+
+// recallsFrom is admitsFrom for a call that is in the book now: when it has lapsed or is forgotten,
+// it is decided anew.
+func (tx *Tx) recallsFrom(p *part, t int64) int64 {
+	if t < p.known {
+		return t
+	}
+	tx.log.Load(p.object, &tx.few)
+	tx.rulesOf(p)
+	tx.view = view{tx, p}
+	d, gone := p.book.Decide(&tx.view, reserve.Call{Now: t, Cost: p.cost}), goneAt(p.object)
+	if d.RetryAfter == limit.Never {
+		return limit.Never
+	}
+	return min(limit.After(t, d.RetryAfter), max(t, gone))
+}
+
+// reserves reports whether an admitted call reserves its cost.
+func (p *part) reserves() bool {
+	return p.limit.Hold.TTL > 0 && p.limit.algorithm().alone != nil
+}
+
+// reserve records the reservation of an admitted call, and the rules that it was made by.
+func (tx *Tx) reserve(p *part) object.Object {
+	if p.repeated && p.renewed == 0 {
+		return p.object // it is settled
+	}
+	amount := p.cost
+	if p.renewed > 0 {
+		amount = p.renewed
+	}
+	hold := effect.Hold{Amount: amount, Until: limit.After(tx.now, p.limit.Hold.TTL)}
+	o := tx.enter(p, p.limit.Hold.Call, hold, limit.After(tx.now, p.answer.ResetAfter))
+	if x := object.ExtensionOf(o); x != nil && !tx.agreed(p, x.Terms) {
+		o = tx.apply(o, &effect.Effect{Kind: effect.Terms, Key: p.limit.Key, Value: tx.termsOf(p)})
+	}
+	return o
+}
+
+// enter enters what a call has reserved, or that it is settled, in the book of a key that its
+// limiter needs until resetAt, Unix ms.
+func (tx *Tx) enter(p *part, call []byte, hold effect.Hold, resetAt int64) object.Object {
+	settings := &tx.e.memory.Reservations
+	return tx.apply(p.object, &effect.Effect{
+		Kind: effect.Reserve, Key: p.limit.Key, Field: call, Hold: hold,
+		Lo: settings.Stale(p.book, tx.now), Hi: int(object.FormNamed(p.limit.algorithm().holds)),
+		ExpireAt: max(resetAt, settings.Ends(p.book, hold.Until)),
+	})
+}
+
+// withBook forgets a few calls of a part that is about to be recorded, and returns the later of its
+// deadline and that of the book.
+func (tx *Tx) withBook(p *part, expireAt int64) int64 {
+	if n := tx.e.memory.Reservations.Stale(p.book, tx.now); n > 0 {
+		p.object = tx.apply(p.object, &effect.Effect{Kind: effect.Forget, Key: p.limit.Key, Lo: n})
+		p.book = object.ExtensionOf(p.object).Reservations()
+	}
+	return tx.outlast(expireAt, p.book)
+}
+
+// outlast returns the later of two times, Unix ms: one, and until when a book is needed.
+func (tx *Tx) outlast(at int64, b *reserve.Book) int64 {
+	if b.Len() == 0 {
+		return at
+	}
+	return max(at, tx.e.memory.Reservations.Ends(b, 0))
+}
+
+// eachRule calls each for the rules of a part.
+func (tx *Tx) eachRule(p *part, each func(r *rule.Rule)) {
+	each(&p.limit.Rule)
+	if p.several {
+		for i := p.first + 1; i < len(tx.limits); i++ {
+			if tx.limits[i].Key.Is(p.limit.Key) {
+				each(&tx.limits[i].Rule)
+			}
+		}
+	}
+}
+
+// agreed reports whether terms are the rules of a part.
+func (tx *Tx) agreed(p *part, terms []rule.Rule) bool {
+	n, same := 0, true
+	tx.eachRule(p, func(r *rule.Rule) {
+		same = same && n < len(terms) && terms[n] == *r
+		n++
+	})
+	return same && n == len(terms)
+}
+
+func (tx *Tx) termsOf(p *part) []byte {
+	var rules []rule.Rule
+	tx.eachRule(p, func(r *rule.Rule) { rules = append(rules, *r) })
+	return rule.AppendRules(nil, rules)
+}
+
+// slideInParts is Slide for a log with an extension.
+func (tx *Tx) slideInParts(k Key, rules []limit.Window, cost int64, id []byte) (limit.Decision, error) {
+	limits := make([]Limit, len(rules))
+	for i, w := range rules {
+		limits[i] = Limit{Key: k, Rule: rule.Rule{Kind: rule.Slide, Slide: w}, Cost: cost, ID: id}
+	}
+	return tx.All(limits)
+}
+
+// Settled is what Settle has done for a key.
+type Settled struct {
+	First     bool  // the call was not settled before
+	Reserved  int64 // 0 if it had lapsed, or reserved nothing
+	Remaining int64 // as in a Decision
+}
+
+// Settle makes the reservations of a call final, for several keys, all of them or none: what is
+// reserved comes back, and actual hits are charged to each key, beyond the limit too, by the rules
+// of the latest call that has reserved something there. A call that was settled before is not
+// charged again. The keys must differ.
+func (tx *Tx) Settle(keys []Key, actual []int64, call []byte) ([]Settled, error) {
+	var limits []Limit
+	for i, k := range keys {
+		if slices.ContainsFunc(keys[:i], k.Is) {
+			return nil, Error(fmt.Sprintf("ERR key '%.128s' is named twice", k.Name))
+		}
+		o := tx.lookup(k)
+		if _, state := o.(object.State); o != nil && !state && o.Kind() != object.TypeZSet {
+			return nil, ErrWrongType
+		}
+		x := object.ExtensionOf(o)
+		if x == nil || len(x.Terms) == 0 {
+			const format = "ERR key '%.128s' has no reservations, so its rule is not known: use RL.CHARGE key rule n"
+			return nil, Error(fmt.Sprintf(format, k.Name))
+		}
+		for _, r := range x.Terms {
+			limits = append(limits, Limit{Key: k, Rule: r, Cost: actual[i]})
+		}
+	}
+	return tx.settle(limits, call, len(limits))
+}
+
+// SettleChecked is Settle for a call of Check, with its ID: the policies are those of now. One in
+// SHADOW that has admitted nothing is not charged.
+func (tx *Tx) SettleChecked(c CheckCall) ([]Settled, error) {
+	c.TTL = 1 // the ID is not that of hits
+	if err := tx.findPolicies(&c); err != nil {
+		return nil, err
+	}
+	check := &tx.check
+	check.running = true
+	defer func() { check.running = false }()
+	limits := slices.Clone(check.limits)
+	for i := range limits {
+		if limits[i].algorithm().alone == nil {
+			const format = "ERR policy '%s' is of leases, which reserve nothing: use RL.RELEASE"
+			return nil, Error(fmt.Sprintf(format, check.policies[check.rules[i]].Name()))
+		}
+		limits[i].Hold = reserve.Request{}
+	}
+	settled, err := tx.settle(limits, c.ID, check.binding)
+	if err != nil {
+		return nil, err
+	}
+	inOrder := make([]Settled, len(settled))
+	for i, s := range settled {
+		inOrder[check.rules[i]] = s
+	}
+	return inOrder, nil
+}
+
+// settle settles a call for the keys of limits whose costs are what it has used. Those from binding
+// on are of policies in SHADOW.
+func (tx *Tx) settle(limits []Limit, call []byte, binding int) ([]Settled, error) {
+	for i := range limits {
+		*limits[i].Bound() += limit.MaxCount // a charge is always admitted
+	}
+	if err := tx.findParts(limits, true); err != nil {
+		return nil, err
+	}
+	owns, logged := make([]reserve.Reservation, len(tx.parts)), int64(0)
+	for i := range tx.parts {
+		p := &tx.parts[i]
+		owns[i], _ = tx.e.memory.Reservations.Recall(p.book, call, tx.now)
+		if p.limit.algorithm().id == namesHits {
+			logged += p.cost
+		}
+		if logged > effect.MaxHits {
+			return nil, ErrManyHits
+		}
+		if err := tx.charge(p); err != nil {
+			return nil, err
+		}
+	}
+	settled := make([]Settled, len(tx.parts))
+	for i := range tx.parts {
+		p := &tx.parts[i]
+		s := Settled{First: owns[i].Call == nil || owns[i].Amount > 0, Reserved: owns[i].Amount}
+		if s.First && (p.first < binding || owns[i].Call != nil) {
+			tx.settlePart(p, call)
+		} else {
+			p.cost = 0
+			_ = tx.charge(p) // it has no error: the charge had none
+		}
+		s.Remaining = max(p.answer.Remaining-limit.MaxCount-p.book.Held(tx.now), 0)
+		settled[i] = s
+	}
+	return settled, nil
+}
+
+// charge decides a part without its book. The cost is at most what the state can count.
+func (tx *Tx) charge(p *part) error {
+	tx.log.Load(p.object, &tx.few)
+	if cost := p.cost; p.limit.algorithm().id != namesHits && cost > 0 {
+		p.cost = 0
+		if err := p.limit.algorithm().decide(tx, p); err != nil {
+			return err
+		}
+		p.cost = max(min(cost, p.answer.Remaining-(p.answer.Limit-limit.MaxCount)), 0)
+	}
+	return p.limit.algorithm().decide(tx, p)
+}
+
+// settlePart records what a call has used, and that it is settled.
+func (tx *Tx) settlePart(p *part, call []byte) {
+	resetAt := limit.After(tx.now, p.answer.ResetAfter)
+	if p.cost > 0 {
+		p.object = tx.recordUntil(p, tx.outlast(resetAt, p.book))
+	}
+	p.object = tx.enter(p, call, effect.Hold{Until: tx.now}, resetAt)
+	p.book = object.ExtensionOf(p.object).Reservations()
+	d := limit.Decision{Allowed: true, Limit: p.answer.Limit - limit.MaxCount}
+	d.Remaining = max(p.answer.Remaining-limit.MaxCount, 0)
+	tx.note(p.limit.Key, &p.limit.Rule, p.object, false, p.cost, &d, false)
+}
+
+// Reservations returns those of a key, which are valid until the next change; nil for a missing key
+// or one without. The error is ErrWrongType for a key that holds no limiter.
+func (tx *Tx) Reservations(k Key) (*reserve.Book, error) {
+	o := tx.lookup(k)
+	if _, state := o.(object.State); o != nil && !state && o.Kind() != object.TypeZSet {
+		return nil, ErrWrongType
+	}
+	return object.ExtensionOf(o).Reservations(), nil
+}
