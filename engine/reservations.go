@@ -205,6 +205,15 @@ func (tx *Tx) slideInParts(k Key, rules []limit.Window, cost int64, id []byte) (
 	return tx.All(limits)
 }
 
+// HoldSlide is Slide for a call that reserves its cost.
+func (tx *Tx) HoldSlide(k Key, rules []limit.Window, cost int64, hold reserve.Request) (limit.Decision, error) {
+	limits := make([]Limit, len(rules))
+	for i, w := range rules {
+		limits[i] = Limit{Key: k, Rule: rule.Rule{Kind: rule.Slide, Slide: w}, Cost: cost, Hold: hold}
+	}
+	return tx.All(limits)
+}
+
 // Settled is what Settle has done for a key.
 type Settled struct {
 	First     bool  // the call was not settled before

@@ -15,7 +15,8 @@ func init() {
 		&command.Command{Name: "rl.check", Arity: -3,
 			Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking,
 			Keys:  command.OneKey("RW access update"), HashKeys: checkKeys,
-			Syntax: "id policy [policy ...] [COST cost [cost ...]] [ID request] [WAIT timeout | FORCE]", Since: "1.0.0",
+			Syntax:     "id policy [policy ...] [COST cost [cost ...]] [HOLD ttl] [ID request] [WAIT timeout | FORCE]",
+			Since:      "1.0.0",
 			Complexity: "that of the policies' algorithms, together",
 			Summary: "Admits a call if all of the policies admit it for an id, and records it for each; with " +
 				"FORCE also a call that they do not admit.",
@@ -46,7 +47,7 @@ func checkPolicies(c *command.Call) error {
 		return errTooManyPolicies
 	}
 	c.Args.List = c.Args.List[len(names):]
-	o := TakeOptions(&c.Args, optionCosts|optionID|OptionWait|optionForce, nil, nil)
+	o := TakeOptions(&c.Args, optionCosts|optionID|optionHold|OptionWait|optionForce, nil, nil)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -62,7 +63,14 @@ func checkPolicies(c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	call := engine.CheckCall{Names: names, Keys: keys, Costs: c.Costs, ID: o.id, Force: o.force}
+	hold, err := o.request(most, true)
+	switch {
+	case err != nil:
+		return err
+	case o.force && hold.TTL > 0:
+		return engine.ErrSyntax
+	}
+	call := engine.CheckCall{Names: names, Keys: keys, Costs: c.Costs, ID: o.id, TTL: hold.TTL, Force: o.force}
 	d, err := c.Admit(most, func(most int64) (limit.Decision, error) {
 		if most == 0 {
 			clear(call.Costs)

@@ -47,7 +47,7 @@ func TestPricesThatDoNotFit(t *testing.T) {
 		"COST WAIT 1s":     "",
 		"COST 1 2 WAIT":    "",
 		"COST 1000001 1":   "*6 :0 :2 :2 :-1 :0 :0",
-		"COST 1 99 ID one": "",
+		"COST 1 99 ID one": "-ERR ID goes with HOLD here: only sliding windows know their hits by name",
 	} {
 		got := r.Do(rules + call)
 		if want == "" {

@@ -13,11 +13,11 @@ func init() {
 		&command.Command{Name: "rl.all", Arity: -5,
 			Flags:  command.Write | command.DenyOOM | command.Fast | command.Blocking,
 			Keys:   []command.KeySpec{command.KeysOfRules("RW access update", 1)},
-			Syntax: one + " [" + one + " ...] [COST cost [cost ...]] [WAIT timeout]", Since: "1.0.0",
+			Syntax: one + " [" + one + " ...] [COST cost [cost ...]] [HOLD ttl ID id] [WAIT timeout]", Since: "1.0.0",
 			Complexity: "O(R*(R+log(N)+C)) with R the rules, at most 128, N the hits or leases of a key and C " +
 				"the cost of a sliding window",
 			Summary: "Admits a call if all of several limits, of any kinds and on any keys, admit it, and " +
-				"records it in each. Otherwise changes nothing.", Options: allOptions, CountsOnce: onlyLeases,
+				"records it in each. Otherwise changes nothing.", Options: allOptions, CountsOnce: countsOnce,
 			Run: all},
 		&command.Command{Name: "rl.lease", Arity: -5,
 			Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking,
@@ -68,7 +68,7 @@ func all(c *command.Call) error {
 	if cap(limits) <= keptRules {
 		c.Limits = limits
 	}
-	o := TakeOptions(&c.Args, optionCosts|OptionWait, nil, nil)
+	o := TakeOptions(&c.Args, optionCosts|optionID|optionHold|OptionWait, nil, nil)
 	switch err := c.Args.End(); {
 	case err == engine.ErrSyntax: // most likely a rule that is incomplete
 		return errRule
@@ -80,11 +80,16 @@ func all(c *command.Call) error {
 	if err != nil {
 		return err
 	}
+	hold, err := o.request(most, false)
+	if err != nil {
+		return err
+	}
 	d, err := c.Admit(most, func(most int64) (limit.Decision, error) {
 		if most == 0 {
 			clear(c.Costs)
 		}
 		for i := range limits {
+			limits[i].Hold = hold
 			limits[i].Cost = c.Costs[min(i, len(c.Costs)-1)]
 		}
 		return c.Tx.All(limits)
@@ -106,6 +111,9 @@ func allOptions(words [][]byte) int {
 	}
 	return i
 }
+
+// countsOnce reports whether an RL.ALL records nothing more when it is repeated.
+func countsOnce(words [][]byte) bool { return onlyLeases(words) || hasID(allOptions)(words) }
 
 // onlyLeases reports whether all rules of an RL.ALL are leases, which a repeated call renews.
 func onlyLeases(words [][]byte) bool {

@@ -5,6 +5,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/limit"
+	"rlserver/engine/reserve"
 	"rlserver/engine/rule"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
@@ -14,36 +15,41 @@ func init() {
 	command.Register("ratelimit",
 		&command.Command{Name: "rl.slide", Arity: -4,
 			Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking,
-			Keys:  command.OneKey("RW access update"), Syntax: "key limit window [COST cost] [ID id] [WAIT timeout]",
+			Keys:  command.OneKey("RW access update"), Syntax: "key limit window [COST cost] [HOLD ttl] [ID id] [WAIT timeout]",
 			Since: "1.0.0", Complexity: "O(log(N)+C) with N the hits in the window and C the cost",
 			Summary: "Admits a call if it fits in an exact sliding window, and records it.",
 			Options: command.OptionsAt(4), CountsOnce: hasID(command.OptionsAt(4)),
-			Run: decide(rule.Slide, OptionCost|optionID|OptionWait)},
+			Run: decide(rule.Slide, OptionCost|optionID|optionHold|OptionWait)},
 		&command.Command{Name: "rl.multi", Arity: -4,
 			Flags:  command.Write | command.DenyOOM | command.Fast | command.Blocking,
 			Keys:   command.OneKey("RW access update"),
-			Syntax: "key limit window [limit window ...] [COST cost] [ID id] [WAIT timeout]", Since: "1.0.0",
+			Syntax: "key limit window [limit window ...] [COST cost] [HOLD ttl] [ID id] [WAIT timeout]", Since: "1.0.0",
 			Complexity: "O(W*log(N)+C) with W the windows, N the hits in the longest and C the cost",
 			Summary: "Admits a call if it fits in each of several sliding windows over one log, and " +
 				"records it once.", Options: multiOptions, CountsOnce: hasID(multiOptions), Run: multi},
 		&command.Command{Name: "rl.token", Arity: -5,
-			Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking,
-			Keys:  command.OneKey("RW access update"), Syntax: "key capacity refill period [COST cost] [WAIT timeout]",
-			Since: "1.0.0", Complexity: "O(1)",
+			Flags:  command.Write | command.DenyOOM | command.Fast | command.Blocking,
+			Keys:   command.OneKey("RW access update"),
+			Syntax: "key capacity refill period [COST cost] [HOLD ttl ID id] [WAIT timeout]",
+			Since:  "1.0.0", Complexity: "O(1)",
 			Summary: "Admits a call if a token bucket holds enough tokens, and takes them.",
-			Options: command.OptionsAt(5), Run: decide(rule.Token, OptionCost|OptionWait)},
+			Options: command.OptionsAt(5), CountsOnce: hasID(command.OptionsAt(5)),
+			Run: decide(rule.Token, OptionCost|optionID|optionHold|OptionWait)},
 		&command.Command{Name: "rl.fixed", Arity: -4,
-			Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking,
-			Keys:  command.OneKey("RW access update"), Syntax: "key limit window [COST cost] [TZ zone] [WAIT timeout]",
-			Since: "1.0.0", Complexity: "O(1)",
+			Flags:  command.Write | command.DenyOOM | command.Fast | command.Blocking,
+			Keys:   command.OneKey("RW access update"),
+			Syntax: "key limit window [COST cost] [HOLD ttl ID id] [TZ zone] [WAIT timeout]",
+			Since:  "1.0.0", Complexity: "O(1)",
 			Summary: "Admits a call if it fits in the current fixed or calendar window, and counts it.",
-			Options: command.OptionsAt(4), Run: decide(rule.Fixed, OptionCost|OptionWait)},
+			Options: command.OptionsAt(4), CountsOnce: hasID(command.OptionsAt(4)),
+			Run: decide(rule.Fixed, OptionCost|optionID|optionHold|OptionWait)},
 		&command.Command{Name: "rl.counter", Arity: -4,
 			Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking,
-			Keys:  command.OneKey("RW access update"), Syntax: "key limit window [COST cost] [WAIT timeout]",
+			Keys:  command.OneKey("RW access update"), Syntax: "key limit window [COST cost] [HOLD ttl ID id] [WAIT timeout]",
 			Since: "1.0.0", Complexity: "O(1)",
 			Summary: "Admits a call if it fits in a sliding window that is estimated from two counts, and " +
-				"counts it.", Options: command.OptionsAt(4), Run: decide(rule.Counter, OptionCost|OptionWait)},
+				"counts it.", Options: command.OptionsAt(4), CountsOnce: hasID(command.OptionsAt(4)),
+			Run: decide(rule.Counter, OptionCost|optionID|optionHold|OptionWait)},
 	)
 }
 
@@ -57,6 +63,15 @@ func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 		o := TakeOptions(&c.Args, allowed, a, l)
 		if err := c.Args.End(); err != nil {
 			return err
+		}
+		if allowed&optionHold != 0 && (o.ttl > 0 || o.id != nil) {
+			var err error
+			if l.Hold, err = o.request(o.Cost, kind == rule.Slide); err != nil {
+				return err
+			}
+			if o.ttl > 0 {
+				l.ID = nil
+			}
 		}
 
 		if l.ID != nil && o.Cost > command.LongWork {
@@ -87,14 +102,14 @@ func oneLimit(c *command.Call) *engine.Limit {
 		c.Limits = append(c.Limits, engine.Limit{})
 	}
 	l := &c.Limits[0] // parseLimit sets the key and the rule
-	l.ID = nil
+	l.ID, l.Hold = nil, reserve.Request{}
 	return l
 }
 
 // MaxWindows is the maximum number of windows of one RL.MULTI.
 const MaxWindows = 128
 
-// multi handles RL.MULTI key limit window [limit window ...] [COST cost] [ID id] [WAIT timeout].
+// multi handles RL.MULTI key limit window [limit window ...] [COST cost] [HOLD ttl] [ID id] [WAIT timeout].
 func multi(c *command.Call) error {
 	k := c.Args.Key()
 	rules := append(c.Rules[:0], TakeSlidingRule(&c.Args))
@@ -105,15 +120,24 @@ func multi(c *command.Call) error {
 		rules = append(rules, TakeSlidingRule(&c.Args))
 	}
 	c.Rules = rules
-	o := TakeOptions(&c.Args, OptionCost|optionID|OptionWait, nil, nil)
+	o := TakeOptions(&c.Args, OptionCost|optionID|optionHold|OptionWait, nil, nil)
 	if err := c.Args.End(); err != nil {
+		return err
+	}
+	hold, err := o.request(o.Cost, true)
+	if err != nil {
 		return err
 	}
 
 	if o.id != nil && o.Cost > command.LongWork {
 		c.TakesLong()
 	}
-	d, err := c.Admit(o.Cost, func(cost int64) (limit.Decision, error) { return c.Tx.Slide(k, rules, cost, o.id) })
+	d, err := c.Admit(o.Cost, func(cost int64) (limit.Decision, error) {
+		if o.ttl > 0 {
+			return c.Tx.HoldSlide(k, rules, cost, hold)
+		}
+		return c.Tx.Slide(k, rules, cost, o.id)
+	})
 	if err != nil {
 		return err
 	}
@@ -218,6 +242,7 @@ type options struct {
 	Cost  int64
 	costs [][]byte // of optionCosts: the numbers after COST
 	id    []byte
+	ttl   int64 // ms, of optionHold; 0: without it
 	force bool
 }
 
@@ -231,6 +256,7 @@ const (
 	optionID
 	OptionWait // for Call.Admit
 	optionForce
+	optionHold // with the ID of the call
 )
 
 // TakeOptions takes the options, in any order and each at most once. Those of an algorithm and the
@@ -259,6 +285,8 @@ func TakeOptions(a *command.Args, allowed optionSet, algorithm *rule.Algorithm, 
 			}
 		case take(OptionWait, "WAIT"):
 			a.Wait = parseDuration(a, "; WAIT takes from 1ms to 10 years, and a call without it does not wait")
+		case take(optionHold, "HOLD"):
+			o.ttl = parseDuration(a, "; HOLD takes from 1ms to 10 years")
 		case take(optionForce, "FORCE"):
 			o.force = true
 		case algorithm == nil || !parseAlgorithmOption(a, algorithm, l, &seen):

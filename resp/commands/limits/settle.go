@@ -1,0 +1,164 @@
+package limits
+
+import (
+	"rlserver/engine"
+	"rlserver/engine/limit"
+	"rlserver/engine/reserve"
+	"rlserver/engine/rule"
+	"rlserver/internal/grammar"
+	"rlserver/resp/command"
+	"rlserver/resp/wire"
+)
+
+func init() {
+	settleKeys := command.KeySpec{Access: "RW access update", Begin: 1, Last: -3, Step: 2}
+	command.Register("ratelimit",
+		&command.Command{Name: "rl.settle", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast,
+			Keys: []command.KeySpec{settleKeys}, HashKeys: keysOfSettle,
+			Syntax: "<key actual [key actual ...] | CHECK id policy [policy ...] COST actual [actual ...]> ID call",
+			Since:  "1.0.0", Complexity: "O(K*log(N)) with K the keys and N the reservations of a key",
+			Summary: "Makes the reservations of a call final, all or none: what it has used is charged, beyond " +
+				"the limit too, and the rest comes back. Replies with settled (0 if it was settled before), " +
+				"reserved, actual and remaining for each key.", CountsOnce: command.Always, Run: settle},
+		&command.Command{Name: "rl.holds", Arity: 2, Flags: command.Readonly,
+			Keys: command.OneKey("RO access"), Syntax: "key", Since: "1.0.0",
+			Complexity: "O(N) with N the open reservations",
+			Summary:    "Lists the open reservations of a key: the call, the amount, and in how many ms it lapses.",
+			Run:        holds},
+	)
+}
+
+const (
+	errHoldNeedsID = engine.Error("ERR HOLD needs ID and the call's id")
+	errHoldNothing = engine.Error("ERR HOLD reserves the cost: COST must be 1 or more")
+	errIDWithHold  = engine.Error("ERR ID goes with HOLD here: only sliding windows know their hits by name")
+	errSettle      = engine.Error("ERR syntax error: RL.SETTLE takes key actual [key actual ...] ID call, or CHECK id " +
+		"policy [policy ...] COST actual [actual ...] ID call")
+)
+
+// request returns what a call reserves. named: its ID names hits too.
+func (o *options) request(cost int64, named bool) (r reserve.Request, err error) {
+	switch {
+	case o.ttl == 0 && o.id != nil && !named:
+		return r, errIDWithHold
+	case o.ttl == 0:
+		return r, nil
+	case o.id == nil:
+		return r, errHoldNeedsID
+	case cost == 0:
+		return r, errHoldNothing
+	}
+	return reserve.Request{Call: o.id, TTL: o.ttl}, nil
+}
+
+// settlesPolicies reports whether an RL.SETTLE is of policies. A key may have the name CHECK if it is
+// the only one.
+func settlesPolicies(words [][]byte) bool {
+	return len(words) > 5 && grammar.EqualFold(words[1], "CHECK")
+}
+
+// keysOfSettle hashes the keys of RL.SETTLE, as those of RL.CHECK for policies.
+func keysOfSettle(h *command.Hasher, words [][]byte) {
+	if settlesPolicies(words) {
+		checkKeys(h, words[1:])
+		return
+	}
+	for i := 1; i < len(words)-2; i += 2 {
+		h.AddName(words[i])
+	}
+}
+
+// settle handles RL.SETTLE.
+func settle(c *command.Call) error {
+	words := c.Args.List
+	n := len(words) - 2
+	if n < 2 || !grammar.EqualFold(words[n], "ID") {
+		return errSettle
+	}
+	call := words[n+1]
+	if len(call) == 0 {
+		return command.ErrEmptyID
+	}
+	if len(words) > 4 && grammar.EqualFold(words[0], "CHECK") {
+		return settlePolicies(c, words[1:n], call)
+	}
+	if n%2 != 0 {
+		return errSettle
+	}
+	c.Costs = c.Costs[:0]
+	for i := 1; i < n; i += 2 {
+		actual, err := rule.Count("actual", words[i], 0, limit.MaxCount)
+		if err != nil {
+			return err
+		}
+		c.Costs = append(c.Costs, actual)
+	}
+	return replySettled(c, c.Costs)(c.Tx.Settle(c.Args.Keys, c.Costs, call))
+}
+
+// settlePolicies handles RL.SETTLE CHECK id policy [policy ...] COST actual [actual ...] ID call.
+func settlePolicies(c *command.Call, words [][]byte, call []byte) error {
+	id, names := words[0], policyNames(words[1:])
+	rest := words[1+len(names):]
+	switch {
+	case !validCheckID(id):
+		return errCheckID
+	case len(names) > MaxPolicies:
+		return errTooManyPolicies
+	case len(rest) < 2 || !grammar.EqualFold(rest[0], "COST"):
+		return errSettle
+	}
+	if _, err := readCosts(c, rest[1:], len(names), "policies"); err != nil {
+		return err
+	}
+	if err := c.Tx.KeysHold(names, c.Args.Keys, id); err != nil {
+		return err
+	}
+	for len(c.Costs) < len(names) {
+		c.Costs = append(c.Costs, c.Costs[0])
+	}
+	check := engine.CheckCall{Names: names, Keys: c.Args.Keys, Costs: c.Costs, ID: call}
+	return replySettled(c, c.Costs)(c.Tx.SettleChecked(check))
+}
+
+func replySettled(c *command.Call, actual []int64) func([]engine.Settled, error) error {
+	return func(list []engine.Settled, err error) error {
+		if err != nil {
+			return err
+		}
+		c.Reply.Array(len(list))
+		for i, s := range list {
+			writeSettled(&c.Reply, s, actual[i])
+		}
+		return nil
+	}
+}
+
+func writeSettled(r *wire.Reply, s engine.Settled, actual int64) {
+	r.Array(4)
+	r.Flag(s.First)
+	r.Integer(s.Reserved)
+	r.Integer(actual)
+	r.Integer(s.Remaining)
+}
+
+// holds handles RL.HOLDS key.
+func holds(c *command.Call) error {
+	k := c.Args.Key()
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+	book, err := c.Tx.Reservations(k)
+	if err != nil {
+		return err
+	}
+	now := c.Tx.Now()
+	c.Reply.Array(book.Open(now))
+	for r := range book.All(book.Over(now)) {
+		c.Reply.Array(3)
+		c.Reply.Bulk(r.Call)
+		c.Reply.Integer(r.Amount)
+		c.Reply.Integer(r.Until - now)
+	}
+	return nil
+}
