@@ -11,6 +11,7 @@ import (
 
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
+	"rlserver/engine/reserve"
 	"rlserver/engine/rule"
 	"rlserver/zset"
 )
@@ -424,13 +425,16 @@ func TestAllMatchesBruteForce(t *testing.T) {
 			if r.IntN(4) == 0 {
 				w.settle(limits)
 			}
+			decide, charged := w.tx.All, r.IntN(6) == 0
 			call := fmt.Sprintf("%+v at +%d", limits, w.now-epoch)
+			if charged { // it records now, and reserves nothing
+				decide, call = w.tx.Charge, "charge "+call
+				for i := range limits {
+					limits[i].Hold = reserve.Request{}
+				}
+			}
 			before := w.contents()
 			want := w.admitsAll(limits, w.now)
-			decide, charged := w.tx.All, r.IntN(6) == 0
-			if charged {
-				decide, call = w.tx.Charge, "charge "+call
-			}
 			d, err := w.run(limits, decide)
 			require.NoError(t, err, call)
 			require.Equal(t, want, d.Allowed, "laws 2 and 3: %s: %+v", call, d)

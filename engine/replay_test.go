@@ -369,6 +369,12 @@ var walkCalls = map[string]func(w *walk) string{
 			return answer(err, fmt.Sprint(slices.Collect(b.All(b.Over(w.now)))))
 		})
 	},
+	"HoldSlide": func(w *walk) string {
+		rules := []limit.Window{{Limit: 6, Length: 500}, {Limit: 12, Length: 2500}}[:1+w.IntN(2)]
+		hold := reserve.Request{Call: fmt.Append(nil, "id", w.IntN(20)), TTL: 1 + w.Int64N(900)}
+		cost := 1 + w.Int64N(3)
+		return w.write(w.some("z", 1), func(k []Key) []any { return answer(w.tx.HoldSlide(k[0], rules, cost, hold)) })
+	},
 	"Settle": func(w *walk) string {
 		actual, call := []int64{w.Int64N(3), w.Int64N(3)}, fmt.Append(nil, "id", w.IntN(20))
 		keys := slices.Concat(w.some("zt"[w.IntN(2):][:1], 1), w.some("fc"[w.IntN(2):][:1], 1))[:1+w.IntN(2)]

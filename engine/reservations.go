@@ -143,7 +143,7 @@ func (tx *Tx) reserve(p *part) object.Object {
 // limiter needs until resetAt, Unix ms.
 func (tx *Tx) enter(p *part, call []byte, hold effect.Hold, resetAt int64) object.Object {
 	settings := &tx.e.memory.Reservations
-	return tx.apply(p.object, &effect.Effect{
+	return tx.apply(tx.e.unpacked(tx.db, p.limit.Key, p.object), &effect.Effect{
 		Kind: effect.Reserve, Key: p.limit.Key, Field: call, Hold: hold,
 		Lo: settings.Stale(p.book, tx.now), Hi: int(object.FormNamed(p.limit.algorithm().holds)),
 		ExpireAt: max(resetAt, settings.Ends(p.book, hold.Until)),
