@@ -369,6 +369,9 @@ var walkCalls = map[string]func(w *walk) string{
 			return answer(err, fmt.Sprint(slices.Collect(b.All(b.Over(w.now)))))
 		})
 	},
+	"Held": func(w *walk) string {
+		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Held(k[0])) })
+	},
 	"HoldSlide": func(w *walk) string {
 		rules := []limit.Window{{Limit: 6, Length: 500}, {Limit: 12, Length: 2500}}[:1+w.IntN(2)]
 		hold := reserve.Request{Call: fmt.Append(nil, "id", w.IntN(20)), TTL: 1 + w.Int64N(900)}
@@ -799,6 +802,7 @@ func TestWalkCallsEveryMethod(t *testing.T) {
 		"Address",
 		"Reload",
 		"DryRun",
+		"Step",
 		"NoTouch",
 		"Name",
 		"Unnamed",

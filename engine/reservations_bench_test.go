@@ -11,12 +11,15 @@ import (
 
 func BenchmarkReserve(b *testing.B) {
 	e := New(Options{Journal: new(nothing)})
-	e.SetPolicies(epoch, []*policy.Policy{mustParse("a", "TOKEN 1000000000 1 1h"), mustParse("b", "FIXED 1000000000 1h")})
+	e.SetPolicies(epoch, []*policy.Policy{
+		mustParse("a", "TOKEN 1000000000 1 1h"), mustParse("b", "FIXED 1000000000 1h"),
+	})
 	tx, names := e.NewTx(), [][]byte{[]byte("a"), []byte("b")}
 	keys := policyKeys(e, names, []byte("ann"))
+	const hour = 3_600_000
 	limits := []Limit{
-		{Key: keys[0], Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1e9, Refill: 1, Period: 3600000}}},
-		{Key: keys[1], Rule: rule.Rule{Kind: rule.Fixed, Fixed: limit.Fixed{Limit: 1e9, Window: limit.Every(3600000)}}},
+		{Key: keys[0], Rule: rule.Rule{Kind: rule.Token, Token: limit.Bucket{Capacity: 1e9, Refill: 1, Period: hour}}},
+		{Key: keys[1], Rule: rule.Rule{Kind: rule.Fixed, Fixed: limit.Fixed{Limit: 1e9, Window: limit.Every(hour)}}},
 	}
 	id := make([]byte, 0, 20)
 	costs, many := []int64{1, 1}, make([][]Key, 10_000)

@@ -168,7 +168,9 @@ func printed(reply any) string {
 	case []any:
 		var text strings.Builder
 		for i, each := range reply {
-			fmt.Fprintf(&text, "%d) %s", i+1, printed(each))
+			number := fmt.Sprintf("%d) ", i+1)
+			lines := strings.TrimSuffix(printed(each), "\n")
+			text.WriteString(number + strings.ReplaceAll(lines, "\n", "\n"+strings.Repeat(" ", len(number))) + "\n")
 		}
 		return text.String()
 	}

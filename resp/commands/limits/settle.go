@@ -13,7 +13,7 @@ import (
 func init() {
 	settleKeys := command.KeySpec{Access: "RW access update", Begin: 1, Last: -3, Step: 2}
 	command.Register("ratelimit",
-		&command.Command{Name: "rl.settle", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast,
+		&command.Command{Name: "rl.settle", Arity: -5, Flags: command.Write | command.Fast,
 			Keys: []command.KeySpec{settleKeys}, HashKeys: keysOfSettle,
 			Syntax: "<key actual [key actual ...] | CHECK id policy [policy ...] COST actual [actual ...]> ID call",
 			Since:  "1.0.0", Complexity: "O(K*log(N)) with K the keys and N the reservations of a key",
@@ -51,8 +51,8 @@ func (o *options) request(cost int64, named bool) (r reserve.Request, err error)
 	return reserve.Request{Call: o.id, TTL: o.ttl}, nil
 }
 
-// settlesPolicies reports whether an RL.SETTLE is of policies. A key may have the name CHECK if it is
-// the only one.
+// settlesPolicies reports whether an RL.SETTLE is of policies. A key may have the name CHECK if it
+// is the only one.
 func settlesPolicies(words [][]byte) bool {
 	return len(words) > 5 && grammar.EqualFold(words[1], "CHECK")
 }
