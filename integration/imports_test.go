@@ -308,7 +308,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/engine",
 			"rlserver/engine/limit", "rlserver/engine/overrides",
 			"rlserver/engine/object", "rlserver/resp/glob",
-			"rlserver/engine/policy", "rlserver/engine/rule",
+			"rlserver/engine/policy", "rlserver/engine/reserve", "rlserver/engine/rule",
 			"rlserver/resp/command",
 			"rlserver/internal/grammar",
 			"rlserver/resp/wire",
@@ -418,7 +418,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/engine/eviction": {ours: []string{"rlserver/engine/limit"}},
 	"rlserver/engine/denials":  {ours: []string{"rlserver/engine/rule"}},
-	"rlserver/engine/reserve":  {ours: []string{"rlserver/internal/dict"}},
+	"rlserver/engine/reserve":  {ours: []string{"rlserver/engine/limit", "rlserver/internal/dict"}},
 	"rlserver/engine/rule": {
 		ours: []string{
 			"rlserver/engine/limit", "rlserver/internal/grammar",

@@ -14,9 +14,10 @@ import (
 func init() {
 	command.Register("ratelimit",
 		&command.Command{Name: "rl.slide", Arity: -4,
-			Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking,
-			Keys:  command.OneKey("RW access update"), Syntax: "key limit window [COST cost] [HOLD ttl] [ID id] [WAIT timeout]",
-			Since: "1.0.0", Complexity: "O(log(N)+C) with N the hits in the window and C the cost",
+			Flags:  command.Write | command.DenyOOM | command.Fast | command.Blocking,
+			Keys:   command.OneKey("RW access update"),
+			Syntax: "key limit window [COST cost] [HOLD ttl] [ID id] [WAIT timeout]",
+			Since:  "1.0.0", Complexity: "O(log(N)+C) with N the hits in the window and C the cost",
 			Summary: "Admits a call if it fits in an exact sliding window, and records it.",
 			Options: command.OptionsAt(4), CountsOnce: hasID(command.OptionsAt(4)),
 			Run: decide(rule.Slide, OptionCost|optionID|optionHold|OptionWait)},
@@ -44,9 +45,10 @@ func init() {
 			Options: command.OptionsAt(4), CountsOnce: hasID(command.OptionsAt(4)),
 			Run: decide(rule.Fixed, OptionCost|optionID|optionHold|OptionWait)},
 		&command.Command{Name: "rl.counter", Arity: -4,
-			Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking,
-			Keys:  command.OneKey("RW access update"), Syntax: "key limit window [COST cost] [HOLD ttl ID id] [WAIT timeout]",
-			Since: "1.0.0", Complexity: "O(1)",
+			Flags:  command.Write | command.DenyOOM | command.Fast | command.Blocking,
+			Keys:   command.OneKey("RW access update"),
+			Syntax: "key limit window [COST cost] [HOLD ttl ID id] [WAIT timeout]",
+			Since:  "1.0.0", Complexity: "O(1)",
 			Summary: "Admits a call if it fits in a sliding window that is estimated from two counts, and " +
 				"counts it.", Options: command.OptionsAt(4), CountsOnce: hasID(command.OptionsAt(4)),
 			Run: decide(rule.Counter, OptionCost|optionID|optionHold|OptionWait)},
@@ -109,7 +111,8 @@ func oneLimit(c *command.Call) *engine.Limit {
 // MaxWindows is the maximum number of windows of one RL.MULTI.
 const MaxWindows = 128
 
-// multi handles RL.MULTI key limit window [limit window ...] [COST cost] [HOLD ttl] [ID id] [WAIT timeout].
+// multi handles RL.MULTI key limit window [limit window ...] [COST cost] [HOLD ttl] [ID id] [WAIT
+// timeout].
 func multi(c *command.Call) error {
 	k := c.Args.Key()
 	rules := append(c.Rules[:0], TakeSlidingRule(&c.Args))

@@ -32,8 +32,8 @@ const (
 	errHoldNeedsID = engine.Error("ERR HOLD needs ID and the call's id")
 	errHoldNothing = engine.Error("ERR HOLD reserves the cost: COST must be 1 or more")
 	errIDWithHold  = engine.Error("ERR ID goes with HOLD here: only sliding windows know their hits by name")
-	errSettle      = engine.Error("ERR syntax error: RL.SETTLE takes key actual [key actual ...] ID call, or CHECK id " +
-		"policy [policy ...] COST actual [actual ...] ID call")
+	errSettle      = engine.Error("ERR syntax error: RL.SETTLE takes key actual [key actual ...] ID call, or " +
+		"CHECK id policy [policy ...] COST actual [actual ...] ID call")
 )
 
 // request returns what a call reserves. named: its ID names hits too.
