@@ -108,10 +108,15 @@ func (c *clients) call(id int, to func() caller) bool {
 	defer c.gate.RUnlock()
 	k := c.book.pick()
 	kind := clustertest.Hit
-	if p := rand.IntN(10); p < 2 {
+	switch p := rand.IntN(10); {
+	case p < 2:
 		kind = clustertest.Read
-	} else if p < 4 && k.flavour == refunds {
+	case p < 4 && k.flavour == refunds:
 		kind = clustertest.Refund
+	case p < 6 && k.flavour == budget:
+		kind = clustertest.Hold
+	case p < 9 && k.flavour == budget:
+		kind = clustertest.Settle
 	}
 	return c.callOn(k, kind, id, to)
 }
@@ -122,12 +127,17 @@ func (c *clients) callOn(k *key, kind clustertest.Kind, id int, to func() caller
 		kind = clustertest.Hit
 	}
 	call := clustertest.Call{Kind: kind, Limit: k.limit}
+	if kind >= clustertest.Hold {
+		call.Reservation, call.Amount = k.reservation(kind)
+	}
 	args := k.args(call)
 	begun := c.book.now()
 	var answer clustertest.Answer
 	made := true
 	if k.flavour == named && call.Kind == clustertest.Hit {
-		answer = c.named(args, to)
+		answer = c.repeated(call, append(args, "ID", fmt.Sprint(rand.Uint64())), to)
+	} else if call.Kind >= clustertest.Hold && !lapses(call) {
+		answer = c.repeated(call, args, to)
 	} else {
 		reply, err := to().Do(context.Background(), args...).Result()
 		if text := scripts[k.flavour]; text != "" && err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") {
@@ -140,13 +150,14 @@ func (c *clients) callOn(k *key, kind clustertest.Kind, id int, to func() caller
 	return made && !answer.Unknown
 }
 
-// named makes a call with an ID, and repeats it until the outcome is known: it counts once.
-func (c *clients) named(args []any, to func() caller) (answer clustertest.Answer) {
-	args = append(args, "ID", fmt.Sprint(rand.Uint64()))
-	for range 20 {
+// repeated makes a call that has an ID, and repeats it until the outcome is known: it counts once.
+func (c *clients) repeated(call clustertest.Call, args []any, to func() caller) (answer clustertest.Answer) {
+	for i := range 20 {
 		reply, err := to().Do(context.Background(), args...).Result()
-		if answer, made := read(clustertest.Call{}, reply, err); made && !answer.Unknown {
-			answer.N = -1 // what remained when it was repeated
+		if answer, made := read(call, reply, err); made && !answer.Unknown {
+			if i > 0 || call.Kind == clustertest.Hit {
+				answer.N = -1 // what remained when it was repeated
+			}
 			return answer
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -160,6 +171,14 @@ func (k *key) args(call clustertest.Call) []any {
 		return []any{"ZCARD", k.name}
 	case call.Kind == clustertest.Refund:
 		return []any{"RL.REFUND", k.name, 1}
+	case call.Kind == clustertest.Hold:
+		ttl := "10000h"
+		if lapses(call) {
+			ttl = lapsesAfter.String()
+		}
+		return []any{"RL.SLIDE", k.name, k.limit, "1h", "COST", call.Amount, "HOLD", ttl, "ID", call.Reservation}
+	case call.Kind == clustertest.Settle:
+		return []any{"RL.SETTLE", k.name, call.Amount, "ID", call.Reservation}
 	case scripts[k.flavour] != "":
 		return []any{"EVALSHA", redis.NewScript(scripts[k.flavour]).Hash(), 1, k.name, k.limit}
 	case k.flavour == token:
@@ -201,6 +220,9 @@ func read(call clustertest.Call, reply any, err error) (answer clustertest.Answe
 				return answer, false
 			}
 		}
+		if call.Kind == clustertest.Settle && strings.HasPrefix(err.Error(), "ERR ") {
+			return clustertest.Answer{Refused: true}, true
+		}
 		if call.Kind == clustertest.Read || strings.Contains(err.Error(), "has changed nothing") {
 			return answer, false
 		}
@@ -210,6 +232,9 @@ func read(call clustertest.Call, reply any, err error) (answer clustertest.Answe
 	case int64:
 		return clustertest.Answer{N: reply}, true
 	case []any:
+		if key, ok := reply[0].([]any); ok { // of RL.SETTLE
+			return clustertest.Answer{Allowed: key[0] == int64(1), Reserved: key[1].(int64), N: key[3].(int64)}, true
+		}
 		return clustertest.Answer{Allowed: reply[0] == int64(1), N: reply[2].(int64)}, true
 	}
 	panic(fmt.Sprintf("a reply that nobody has asked for: %v", reply))

@@ -29,6 +29,7 @@ const (
 	named                  // RL.SLIDE with an ID, repeated until the outcome is known
 	window                 // a script with INCR
 	logged                 // a script with a sorted set, read by ZCARD
+	budget                 // RL.SLIDE with HOLD, and RL.SETTLE, read by ZCARD
 	flavours
 )
 
@@ -45,7 +46,13 @@ type key struct {
 	taken    int64 // as the last read said, -1: there was none
 	holders  int   // calls and bursts that are not done with it
 	retired  bool
+
+	reserved  int  // how many reservations it has had
+	unchecked bool // of a reservation that lapses, nobody knows when it was made
 }
+
+// givesBack reports whether permits come back.
+func (k *key) givesBack() bool { return k.flavour == refunds || k.flavour == budget }
 
 // readable reports whether a key can be read.
 func (k *key) readable() bool { return k.flavour != token && k.flavour != window }
@@ -96,6 +103,9 @@ func (b *book) pick() *key {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	k := b.active[rand.IntN(len(b.active))]
+	if k.flavour == budget { // called less often, so that reservations lapse before it is checked
+		k = b.active[rand.IntN(len(b.active))]
+	}
 	k.hold()
 	return k
 }
@@ -125,14 +135,18 @@ func (b *book) done(k *key, client int, begun int64, call clustertest.Call, answ
 	k.mu.Lock()
 	if made {
 		b.calls.Add(1)
+		returned := end
 		if answer.Unknown {
 			b.unknown.Add(1)
 			k.unknown++
-			end = math.MaxInt64
+			returned = math.MaxInt64
 		}
 		k.calls = append(k.calls, porcupine.Operation{
-			ClientId: client, Input: call, Output: answer, Call: begun, Return: end,
+			ClientId: client, Input: call, Output: answer, Call: begun, Return: returned,
 		})
+		if lapses(call) {
+			k.lapse(client, begun, returned, call)
+		}
 		b.count(k, call, answer, end)
 		if !answer.Unknown {
 			b.answers.note(slot.Group(slot.Of([]byte(k.name)), groups), begun, end)
@@ -140,7 +154,7 @@ func (b *book) done(k *key, client int, begun int64, call clustertest.Call, answ
 	} else {
 		b.refused.Add(1)
 	}
-	full := len(k.calls) >= callsPerKey || k.unknown >= maxUnknown
+	full := len(k.calls) >= callsPerKey || k.unknown >= maxUnknown || k.unchecked
 	k.mu.Unlock()
 	b.release(k, full)
 }
@@ -168,7 +182,7 @@ func (b *book) count(k *key, call clustertest.Call, answer clustertest.Answer, e
 	case answer.Unknown:
 	case call.Kind == clustertest.Read:
 		k.taken = max(k.taken, answer.N)
-	case call.Kind != clustertest.Hit:
+	case call.Kind != clustertest.Hit && call.Kind != clustertest.Hold:
 	case answer.Allowed:
 		k.admitted++
 		b.admitted.Add(1)
@@ -219,10 +233,14 @@ func (b *book) gap() time.Duration {
 func (b *book) check(k *key) {
 	k.mu.Lock()
 	calls := append([]porcupine.Operation(nil), k.calls...)
-	admitted, taken := k.admitted, k.taken
+	admitted, taken, unchecked := k.admitted, k.taken, k.unchecked
 	k.mu.Unlock()
 	b.keys.Add(1)
-	if k.flavour != refunds {
+	if unchecked {
+		b.unchecked.Add(1)
+		return
+	}
+	if !k.givesBack() {
 		if over := admitted - k.limit; over > 0 {
 			b.over.Add(over)
 			b.find(fmt.Sprintf("%d permits were granted above the limit of %s (%d)", over, k.name, k.limit), calls)
@@ -309,10 +327,14 @@ func describe(calls []porcupine.Operation) string {
 		if c.Return != math.MaxInt64 {
 			end = fmt.Sprintf("%.3f", float64(c.Return)/1e9)
 		}
-		kinds := []string{"hit", "refund", "read"}
+		kinds := []string{"hit", "refund", "read", "hold", "settle", "lapse"}
 		a := c.Output.(clustertest.Answer)
-		fmt.Fprintf(&text, "  %8.3f to %8s s  client %2d  %-6s  %+v\n", float64(c.Call)/1e9, end, c.ClientId,
-			kinds[c.Input.(clustertest.Call).Kind], a)
+		call := c.Input.(clustertest.Call)
+		kind := kinds[call.Kind]
+		if call.Kind >= clustertest.Hold {
+			kind = fmt.Sprintf("%s of %d as %d", kind, call.Amount, call.Reservation)
+		}
+		fmt.Fprintf(&text, "  %8.3f to %8s s  client %2d  %-6s  %+v\n", float64(c.Call)/1e9, end, c.ClientId, kind, a)
 	}
 	return text.String()
 }
