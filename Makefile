@@ -85,6 +85,10 @@ nemesis: ## a cluster whose processes, disks, clocks and network fail for NEMESI
 nemesis-broken: ## the same with servers that are broken on purpose: each must be noticed within NEMESIS_TIME (default 1m)
 	$(GO) run ./integration/nemesis -broken -time $${NEMESIS_TIME:-1m} $(NEMESIS)
 
+.PHONY: budgets
+budgets: ## 200 clients that reserve, settle and are killed, BUDGET_CALLS reservations (default a million), on a server and on a cluster that are killed too
+	BUDGET_CALLS=$${BUDGET_CALLS:-1000000} $(GO) test -count=1 -parallel 1 -timeout 60m -run '^TestBudgets' -v ./integration
+
 .PHONY: flood
 flood: ## five million new keys with maxmemory 256 MB: memory of the process, latency of calls
 	FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 $(GO) test -count=1 -v -run '^TestFloodKeepsDenyingLimiters$$' -timeout 30m ./integration

@@ -447,10 +447,12 @@ var mayImport = map[string]struct{ ours, others []string }{
 		},
 		others: []string{"github.com/anishathalye/porcupine", "github.com/redis/go-redis/v9", "golang.org/x/sys/unix"},
 	},
-	"rlserver/bench/attack":  {ours: []string{"rlserver/internal/rdb"}},
-	"rlserver/bench/cluster": {ours: []string{"rlserver/cluster/slot"}},
-	"rlserver/bench/latency": {},
-	"rlserver/bench/idle":    {},
+	"rlserver/integration/budgets": {},
+	"rlserver/bench/budgets":       {},
+	"rlserver/bench/attack":        {ours: []string{"rlserver/internal/rdb"}},
+	"rlserver/bench/cluster":       {ours: []string{"rlserver/cluster/slot"}},
+	"rlserver/bench/latency":       {},
+	"rlserver/bench/idle":          {},
 }
 
 func TestImportsRunInOneDirection(t *testing.T) {
