@@ -172,7 +172,7 @@ func TestVersionHelpAndDocs(t *testing.T) {
 	}{
 		{[]string{"--version"}, "rlserver " + version + "\n"},
 		{[]string{"--help"}, "--requirepass-file=FILE"},
-		{[]string{"docs"}, "### RL.SLIDE\n\n    RL.SLIDE key limit window [COST cost] [ID id]"},
+		{[]string{"docs"}, "### RL.SLIDE\n\n    RL.SLIDE key limit window [COST cost] [HOLD ttl] [ID id]"},
 	} {
 		var out bytes.Buffer
 		assert.NoError(t, run(test.argv, &out))
