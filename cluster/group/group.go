@@ -549,11 +549,11 @@ var ErrBroken = errors.New("the replica of the group on this node cannot be used
 // *slot.MovedError, slot.ErrNoLeader or ErrBroken.
 func (g *Group) Leading() (*Partition, error) {
 	run := g.running.Load()
+	if run.fault.Load() != nil { // first: it may not have given up the lead yet
+		return nil, ErrBroken
+	}
 	if p := run.fsm.replica.Load().leading.Load(); p != nil {
 		return p, nil
-	}
-	if run.fault.Load() != nil {
-		return nil, ErrBroken
 	}
 	if leader := g.leader(run); leader != "" && leader != g.options.Node {
 		return nil, &slot.MovedError{Node: leader}
