@@ -133,7 +133,9 @@ func (e *Engine) reload(db int, old *table.Table) {
 		for i := range effects {
 			f := &effects[i]
 			f.Key = e.Key(f.Key.Name)
-			e.apply(e.shardOf(f.Key).find(f.DB, f.Key), f)
+			if err := e.replay(f); err != nil {
+				panic(err) // it would not load
+			}
 		}
 	}
 	for o := range old.All() {

@@ -72,6 +72,7 @@ func (o *ZSet) change(f *effect.Effect) (left int) {
 
 func (o *ZSet) digest(d *Digest) {
 	d.MixNumber(digestZSet)
+	o.Ext.digest(d)
 	if !zset.ViewOf(&o.Set).Writable() {
 		o.digestHits(d)
 		for member, score := range o.Set.Others(0) {
@@ -82,7 +83,6 @@ func (o *ZSet) digest(d *Digest) {
 	for member, score := range o.Set.Ascend(0, o.Set.Len()) {
 		d.pair(member, scoreText(score))
 	}
-	o.Ext.digest(d)
 }
 
 // digestHits adds the hits of a log that has too many to be written out: of each millisecond how
