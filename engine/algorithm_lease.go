@@ -65,7 +65,7 @@ func (tx *Tx) Release(k Key, id []byte) (bool, error) {
 		return true, nil
 	}
 	last := z.Set.ScoreAt(z.Set.Len() - 1)
-	if at := tx.outlast(limit.Lapse(last), z.Ext.Reservations()); at != z.ExpireAt {
+	if at := tx.outlast(limit.Lapse(last), z.Ext.Reservations(), z.Ext.Bans()); at != z.ExpireAt {
 		tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: at})
 	}
 	return true, nil

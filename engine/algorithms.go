@@ -98,7 +98,7 @@ func (e *Engine) applyExtension(o object.Object, f *effect.Effect) object.Object
 	}
 	object.ChangeExtension(x, &e.hasher, f)
 	e.grown(f, o.Weight()-weight)
-	if f.Kind == effect.Reserve {
+	if f.Kind == effect.Reserve || f.Kind == effect.Ban {
 		sh.setDeadline(f.DB, f.Key.Hash, o, f.ExpireAt)
 	}
 	if z, ok := o.(*object.ZSet); ok && z.Set.Len() == 0 && x.Empty() {

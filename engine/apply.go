@@ -140,7 +140,7 @@ func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 		return e.applyZSet(f)
 	case effect.AddHits:
 		return e.applyHits(o, f)
-	case effect.Reserve, effect.Forget, effect.Terms:
+	case effect.Reserve, effect.Forget, effect.Terms, effect.Ban:
 		return e.applyExtension(o, f)
 	case effect.Rename:
 		return e.applyRename(o, f)

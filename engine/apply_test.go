@@ -111,6 +111,7 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 		effect.Reserve: append([]object.Type{object.TypeNone}, limiters...),
 		effect.Forget:  limiters,
 		effect.Terms:   limiters,
+		effect.Ban:     append([]object.Type{object.TypeNone}, limiters...),
 	}
 	for _, kind := range effect.Kinds() {
 		require.NotEmpty(t, fits[kind], "kind %d", kind)
@@ -130,6 +131,9 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 		reserved := effect.Effect{Kind: effect.Reserve, Key: f.Key, Field: []byte("call")}
 		if kind == effect.Forget {
 			f.Lo = 1
+		}
+		if kind == effect.Ban {
+			f.Value = []byte{2, 8, 10, 10}
 		}
 		if kind == effect.ZSet {
 			f.Value = []byte("\x01m\x00\x00\x00\x00\x00\x00\xf0\x3f")

@@ -34,6 +34,7 @@ func (tx *Tx) Charge(limits []Limit) (limit.Decision, error) {
 func (tx *Tx) chargeBeyond(limits []Limit, m manner) (limit.Decision, error) {
 	raised := slices.Clone(limits)
 	for i := range raised {
+		raised[i].Ban = nil // a ban denies, but what has happened counts
 		if p := tx.partOf(raised[i].Key); !p.answer.Allowed {
 			*raised[i].Bound() = limit.MaxCount
 		}

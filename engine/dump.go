@@ -67,6 +67,10 @@ func (tx *Tx) restoreExtension(k Key, o object.Object, r *object.Restored) objec
 		f.Field, f.Hold = one.Call, effect.Hold{Amount: one.Amount, Until: one.Until}
 		o = tx.apply(o, &f)
 	}
+	if r.Ban != nil {
+		ban := effect.Effect{Kind: effect.Ban, Key: k, Hi: f.Hi, ExpireAt: r.ExpireAt, Value: r.Ban}
+		o = tx.apply(o, &ban)
+	}
 	if len(r.Reservations) > 0 && len(r.Terms) > 0 {
 		o = tx.apply(o, &effect.Effect{Kind: effect.Terms, Key: k, Value: r.Terms})
 	}

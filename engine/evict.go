@@ -56,6 +56,7 @@ func (tx *Tx) makeRoom(now, bytes int64) (room bool) {
 			return v.gone > 0
 		}
 		sh := &e.shards[e.turn.Add(1)%uint64(len(e.shards))]
+		v.bans = v.seen <= patience/2 && looks < len(e.shards)
 		v.evictFrom(sh, now)
 	}
 	return true
@@ -69,8 +70,9 @@ const patience = 512
 type evictor struct {
 	sampling.Sample
 	tx   *Tx
-	seen int // how many keys it has sampled
-	gone int // how many of these were evicted
+	seen int  // how many keys it has sampled
+	bans bool // as long as there may be others, keys with bans stay
+	gone int  // how many of these were evicted
 }
 
 func newEvictor(tx *Tx, p eviction.Policy, samples int) evictor {
@@ -87,7 +89,7 @@ func (v *evictor) evictFrom(sh *shard, now int64) {
 		return sh.dbs[db].keys, sh.dbs[db].expires
 	})
 	v.seen += v.Visited
-	if v.Found == nil {
+	if v.Found == nil || v.bans && !v.Expired && object.BannedAt(v.Found, sh.now) {
 		return
 	}
 	if v.Expired {

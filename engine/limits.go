@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"rlserver/engine/ban"
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
@@ -82,6 +83,7 @@ type Limit struct {
 	ID   []byte // its meaning depends on the algorithm, see idUse
 	// with a TTL the cost is reserved, rather than recorded; leases are taken as without
 	Hold reserve.Request
+	Ban  *ban.Rule // whom the limit bans; nil: nobody. Only Check counts denials
 }
 
 // part is the part of a decision that concerns one key: what it has found there and will record.
@@ -94,6 +96,7 @@ type part struct {
 	object   object.Object
 	repeated bool // the id is in the window already, or the call in the book
 	book     *reserve.Book
+	ban      *ban.State
 	renewed  int64 // the amount of the open reservation that the call renews; 0: none
 	known    int64 // until when the call is in the book, Unix ms; 0: it is not
 	trim     int   // lapsed hits of the log, to be dropped
@@ -112,7 +115,8 @@ func (tx *Tx) addPart(l *Limit, i int, o object.Object) *part {
 	// decide sets the answer and the effect. They are large: clearing them first would slow each
 	// decision down measurably.
 	p.limit, p.first, p.several, p.object, p.repeated, p.trim = l, i, false, o, false, 0
-	p.cost, p.asks, p.book = l.Cost, true, object.ExtensionOf(o).Reservations()
+	x := object.ExtensionOf(o)
+	p.cost, p.asks, p.book, p.ban = l.Cost, true, x.Reservations(), x.Bans()
 	p.renewed, p.known = 0, 0
 	return p
 }
@@ -121,7 +125,7 @@ func (tx *Tx) addPart(l *Limit, i int, o object.Object) *part {
 func (tx *Tx) dropParts() {
 	for i := range tx.parts {
 		p := &tx.parts[i]
-		p.limit, p.object, p.book, p.effect.Key = nil, nil, nil, Key{}
+		p.limit, p.object, p.book, p.ban, p.effect.Key = nil, nil, nil, nil, Key{}
 	}
 	tx.parts, tx.limits = tx.parts[:0], nil
 }
@@ -246,6 +250,9 @@ func (tx *Tx) decidePart(p *part) error {
 		return err
 	}
 	p.answer.Index = tx.limitAt(p, p.answer.Index)
+	if p.limit.Ban != nil && p.ban != nil {
+		p.answer = banned(p.answer, p.ban.Left(tx.now))
+	}
 	if !p.answer.Allowed || p.cost == 0 || p.repeated && p.renewed == 0 {
 		tx.endWithKey(&p.answer, p.object)
 	}
@@ -326,6 +333,9 @@ func (tx *Tx) allAdmit(t int64) int64 {
 // key admits.
 func (tx *Tx) admitsFrom(p *part, t int64) int64 {
 	a := p.limit.algorithm()
+	if p.limit.Ban != nil && p.ban != nil && p.asks {
+		t = max(t, min(p.ban.Until, goneAt(p.object)))
+	}
 	if p.known > 0 && p.asks {
 		return tx.recallsFrom(p, t)
 	}
@@ -345,7 +355,7 @@ func (tx *Tx) recordPart(p *part) object.Object {
 		return p.object
 	}
 	expireAt := limit.After(tx.now, p.answer.ResetAfter)
-	if p.book != nil {
+	if p.book != nil || p.ban != nil {
 		expireAt = tx.withBook(p, expireAt)
 	}
 	return tx.recordUntil(p, expireAt)

@@ -21,7 +21,7 @@ func (e *Engine) openFor(o object.Object, f *effect.Effect) (opened object.Objec
 		if _, isRecord := o.(*object.Log); (o == nil || isRecord) && zset.IsHit(f.Field, f.Score) {
 			return o, true
 		}
-	case effect.Remove, effect.RemoveSpan, effect.Reserve, effect.Forget, effect.Terms:
+	case effect.Remove, effect.RemoveSpan, effect.Reserve, effect.Forget, effect.Terms, effect.Ban:
 	default:
 		return o, false
 	}

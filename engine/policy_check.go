@@ -19,12 +19,15 @@ type check struct {
 	limits   []Limit          // of the enforced policies, and then of those in SHADOW
 	rules    []int            // the index of each limit's policy
 	binding  int              // how many are enforced
+	banned   bool             // the call has caused a ban
+	charges  bool             // the call is recorded beyond the limits: it denies nothing
 }
 
 func (c *check) reset() {
 	clear(c.policies)
 	clear(c.limits)
 	c.policies, c.limits, c.rules, c.binding = c.policies[:0], c.limits[:0], c.rules[:0], 0
+	c.banned, c.charges = false, false
 	if cap(c.limits) > keptParts {
 		*c = check{all: c.all}
 	}
@@ -53,6 +56,9 @@ type CheckCall struct {
 // which are renewed, or taken again if they have expired. It is denied only if such a lease cannot
 // be taken.
 //
+// A policy that bans counts the calls that it denies, outside of a ban. While a ban lasts, it
+// denies every call, retries too, that has a cost for it or is a peek.
+//
 // With Force, the call is recorded for each policy as Charge does it.
 //
 // The names must differ. The error names a policy that does not exist, is named twice or needs an
@@ -66,7 +72,8 @@ func (tx *Tx) Check(call CheckCall) (answer limit.Decision, err error) {
 	defer func() { c.running = false }()
 	bind, shadows, m := c.limits[:c.binding], c.limits[c.binding:], manner{peek: !asks(c.limits)}
 	m.charge = call.Force && !m.peek
-	repeated := call.ID != nil && call.TTL == 0 && tx.repeats(bind, call.ID, m.peek)
+	c.charges = m.charge
+	repeated := call.ID != nil && call.TTL == 0 && !tx.anyBanned(bind) && tx.repeats(bind, call.ID, m.peek)
 	switch {
 	case len(bind) == 0:
 		answer = tx.tryAll(shadows, m)
@@ -77,6 +84,12 @@ func (tx *Tx) Check(call CheckCall) (answer limit.Decision, err error) {
 	}
 	if err != nil {
 		return limit.Decision{}, err
+	}
+	if c.banned { // the answer is that of the ban
+		tx.DryRun(func() { answer, err = tx.all(bind, m) })
+		if err != nil {
+			return limit.Decision{}, err
+		}
 	}
 	answer.Index = c.rules[answer.Index]
 	if len(bind) > 0 && (answer.Allowed || m.charge) && !repeated && !m.peek {
@@ -168,7 +181,7 @@ func (tx *Tx) addLimits(call *CheckCall, shadow bool) {
 		c.limits = append(c.limits, Limit{Rule: *p.Rule()})
 		l := &c.limits[len(c.limits)-1]
 		l.Key, l.Cost = call.Keys[i], call.Costs[min(i, len(call.Costs)-1)]
-		if p.Overridden() {
+		if l.Ban = p.Ban(); p.Overridden() {
 			tx.numbersFor(p, l.Key, &l.Rule)
 		}
 		if use := l.algorithm().id; use == namesLease || use == namesHits && call.TTL == 0 {
@@ -314,6 +327,9 @@ func (tx *Tx) tally(limits []Limit, recorded bool) {
 // count counts a decision about the i-th of all limits if wanted is true and it had a cost.
 func (tx *Tx) count(l *Limit, i int, wanted, admitted bool) {
 	if wanted && l.Cost > 0 && !tx.dryRun {
+		if l.Ban != nil && !admitted && !tx.check.charges {
+			tx.countDenial(l)
+		}
 		p := tx.check.policies[tx.check.rules[i]]
 		outcome := stats.Admitted
 		switch {

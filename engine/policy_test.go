@@ -34,7 +34,8 @@ func mustParse(name, definition string) *policy.Policy {
 	return p
 }
 
-// randomPolicy returns a policy with a random algorithm; one in four is in SHADOW.
+// randomPolicy returns a policy with a random algorithm; half of them ban, one in four is in
+// SHADOW.
 func randomPolicy(r *rand.Rand, name string) *policy.Policy {
 	definition := []string{
 		fmt.Sprintf("SLIDE %d %dms", 1+r.IntN(6), 100+r.IntN(2000)),
@@ -42,6 +43,9 @@ func randomPolicy(r *rand.Rand, name string) *policy.Policy {
 		fmt.Sprintf("FIXED %d %dms", 1+r.IntN(6), 100+r.IntN(2000)),
 		fmt.Sprintf("LEASE %d %dms", 1+r.IntN(4), 100+r.IntN(2000)),
 	}[r.IntN(4)]
+	if r.IntN(2) == 0 {
+		definition += fmt.Sprintf(" BAN %d %dms %dms", 1+r.IntN(3), 1+r.IntN(500), 500+r.IntN(2000))
+	}
 	if r.IntN(4) == 0 {
 		definition += " SHADOW"
 	}

@@ -252,8 +252,11 @@ func (w *walk) override() {
 	}
 	words := bytes.Fields([]byte(p.Definition()))
 	words[1] = fmt.Append(nil, 1+w.IntN(9))
-	if p.Shadow() {
-		words = words[:len(words)-1]
+	for i := range words {
+		if option := string(words[i]); option == "BAN" || option == "SHADOW" {
+			words = words[:i]
+			break
+		}
 	}
 	w.publish(effect.Effect{Kind: effect.Override, Key: k, Value: bytes.Join(words, []byte(" "))})
 }
@@ -420,6 +423,14 @@ var walkCalls = map[string]func(w *walk) string{
 			l[0].Key = k[0]
 			return answer(w.tx.Charge(l))
 		})
+	},
+	"Ban": func(w *walk) string {
+		return w.read(policyKeys(w.e, [][]byte{{byte('a' + w.IntN(4))}}, fmt.Append(nil, w.IntN(3))),
+			func(k []Key) []any { return answer(w.tx.Ban(k[0])) })
+	},
+	"Unban": func(w *walk) string {
+		return w.write(policyKeys(w.e, [][]byte{{byte('a' + w.IntN(4))}}, fmt.Append(nil, w.IntN(3))),
+			func(k []Key) []any { return answer(w.tx.Unban(k[0])) })
 	},
 	"Check": func(w *walk) string {
 		names := [][]byte{[]byte("a"), []byte("b"), []byte("c"), []byte("d")}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"rlserver/engine/ban"
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
@@ -146,7 +147,7 @@ func (tx *Tx) enter(p *part, call []byte, hold effect.Hold, resetAt int64) objec
 	return tx.apply(tx.e.unpacked(tx.db, p.limit.Key, p.object), &effect.Effect{
 		Kind: effect.Reserve, Key: p.limit.Key, Field: call, Hold: hold,
 		Lo: settings.Stale(p.book, tx.now), Hi: int(object.FormNamed(p.limit.algorithm().holds)),
-		ExpireAt: max(resetAt, settings.Ends(p.book, hold.Until)),
+		ExpireAt: max(resetAt, settings.Ends(p.book, hold.Until), p.ban.Needed()),
 	})
 }
 
@@ -157,11 +158,13 @@ func (tx *Tx) withBook(p *part, expireAt int64) int64 {
 		p.object = tx.apply(p.object, &effect.Effect{Kind: effect.Forget, Key: p.limit.Key, Lo: n})
 		p.book = object.ExtensionOf(p.object).Reservations()
 	}
-	return tx.outlast(expireAt, p.book)
+	return tx.outlast(expireAt, p.book, p.ban)
 }
 
-// outlast returns the later of two times, Unix ms: one, and until when a book is needed.
-func (tx *Tx) outlast(at int64, b *reserve.Book) int64 {
+// outlast returns the latest of some times, Unix ms: one, and until when a book and a ban are
+// needed.
+func (tx *Tx) outlast(at int64, b *reserve.Book, s *ban.State) int64 {
+	at = max(at, s.Needed())
 	if b.Len() == 0 {
 		return at
 	}
@@ -332,7 +335,7 @@ func (tx *Tx) charge(p *part) error {
 func (tx *Tx) settlePart(p *part, call []byte) {
 	resetAt := limit.After(tx.now, p.answer.ResetAfter)
 	if p.cost > 0 {
-		p.object = tx.recordUntil(p, tx.outlast(resetAt, p.book))
+		p.object = tx.recordUntil(p, tx.outlast(resetAt, p.book, p.ban))
 	}
 	p.object = tx.enter(p, call, effect.Hold{Until: tx.now}, resetAt)
 	p.book = object.ExtensionOf(p.object).Reservations()

@@ -72,7 +72,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/internal/policyfile": {
 		ours: []string{
-			"rlserver/engine", "rlserver/engine/policy", "rlserver/engine/rule", "rlserver/internal/smallfile",
+			"rlserver/engine", "rlserver/engine/limit", "rlserver/engine/policy", "rlserver/engine/rule",
+			"rlserver/internal/smallfile",
 		},
 		others: []string{"go.yaml.in/yaml/v3"},
 	},
@@ -367,6 +368,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/engine": {
 		ours: []string{
+			"rlserver/engine/ban",
 			"rlserver/engine/change", "rlserver/engine/counts", "rlserver/engine/hits",
 			"rlserver/engine/lock", "rlserver/engine/moveback", "rlserver/engine/script",
 			"rlserver/engine/denials", "rlserver/engine/effect", "rlserver/engine/eviction",
@@ -403,6 +405,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/engine/object": {
 		ours: []string{
+			"rlserver/engine/ban",
 			"rlserver/engine/effect", "rlserver/engine/eviction", "rlserver/engine/limit",
 			"rlserver/engine/reserve", "rlserver/engine/rule",
 			"rlserver/internal/bitmap", "rlserver/internal/dict", "rlserver/internal/grammar",
@@ -418,14 +421,18 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/engine/eviction": {ours: []string{"rlserver/engine/limit"}},
 	"rlserver/engine/denials":  {ours: []string{"rlserver/engine/rule"}},
+	"rlserver/engine/ban":      {ours: []string{"rlserver/engine/limit"}},
 	"rlserver/engine/reserve":  {ours: []string{"rlserver/engine/limit", "rlserver/internal/dict"}},
 	"rlserver/engine/rule": {
 		ours: []string{
+			"rlserver/engine/ban",
 			"rlserver/engine/limit", "rlserver/internal/grammar",
 		},
 	},
 	"rlserver/engine/policy": {
-		ours: []string{"rlserver/engine/effect", "rlserver/engine/rule", "rlserver/internal/stats"},
+		ours: []string{
+			"rlserver/engine/ban", "rlserver/engine/effect", "rlserver/engine/rule", "rlserver/internal/stats",
+		},
 	},
 	"rlserver/engine/limit":    {},
 	"rlserver/internal/rdb":    {},

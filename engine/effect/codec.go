@@ -71,6 +71,7 @@ var kindFields = [...]Fields{
 	Reserve: known | HasField | HasForgets | HasForm | HasExpireAt | HasHold,
 	Forget:  known | HasForgets,
 	Terms:   known | HasValue,
+	Ban:     known | HasValue | HasForgets | HasForm | HasExpireAt,
 
 	Override:       known | HasValue | HasLo,
 	OverrideDelete: known,

@@ -88,7 +88,12 @@ const (
 	// Key: the policy has no definition of its own for the id; an empty one: no policy has any
 	OverrideDelete Kind = 31
 
-	nextKind = OverrideDelete + 1 // one more than the last
+	// Ban has Value, Lo, Hi and ExpireAt: the limiter's first Lo denials are forgotten, Value is
+	// what ban.State.Apply adds, the deadline is set. A missing key becomes an unused limiter as
+	// with Reserve.
+	Ban Kind = 32
+
+	nextKind = Ban + 1 // one more than the last
 )
 
 var names = [nextKind]string{
@@ -101,7 +106,7 @@ var names = [nextKind]string{
 	Bucket: "bucket", Window: "window", Counter: "counter", ZSet: "zset", Insert: "insert",
 	Script: "script", ScriptDelete: "script-delete",
 	Reserve: "reserve", Forget: "forget", Terms: "terms",
-	Override: "override", OverrideDelete: "override-delete",
+	Override: "override", OverrideDelete: "override-delete", Ban: "ban",
 }
 
 // String returns the kind's name.

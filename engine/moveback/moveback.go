@@ -25,6 +25,7 @@ type Mover struct {
 func (m *Mover) Move(o object.Object) {
 	k, expireAt := m.Key(object.BytesOf(o.Name())), o.Deadline()
 	m.reservations(k, o)
+	m.bans(k, o)
 	switch o := o.(type) {
 	case object.State:
 		f := &effect.Effect{Key: k, ExpireAt: m.deadline(expireAt)}
@@ -62,6 +63,19 @@ func (m *Mover) reservations(k effect.Key, o object.Object) {
 				Hold: effect.Hold{Amount: r.Amount, Until: at},
 			})
 		}
+	}
+}
+
+// bans moves the times of denials and bans.
+func (m *Mover) bans(k effect.Key, o object.Object) {
+	past := func(at int64) int64 {
+		if at > m.Present {
+			return at - m.By
+		}
+		return at
+	}
+	if n, change, moved := object.ExtensionOf(o).Bans().MoveBack(m.deadline, past); moved {
+		m.Apply(o, &effect.Effect{Kind: effect.Ban, Key: k, Lo: n, Value: change, ExpireAt: o.Deadline()})
 	}
 }
 

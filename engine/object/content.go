@@ -3,6 +3,7 @@ package object
 import (
 	"math"
 
+	"rlserver/engine/ban"
 	"rlserver/engine/effect"
 	"rlserver/engine/reserve"
 	"rlserver/engine/rule"
@@ -35,6 +36,7 @@ type Restored struct {
 	// of a limiter, which may be a sorted set without members then
 	Reservations []reserve.Reservation
 	Terms        []byte // as effect.Terms has them
+	Ban          []byte // as effect.Ban has it; nil: none
 
 	Weight   int64 // bytes in memory, roughly
 	ExpireAt int64 // Unix ms; 0: never
@@ -45,7 +47,7 @@ type Restored struct {
 
 // Valid reports whether a key can hold the value.
 func (r *Restored) Valid() bool {
-	if len(r.Reservations) > 0 && !r.validReservations() {
+	if len(r.Reservations)+len(r.Ban) > 0 && !r.validExtension() {
 		return false
 	}
 	switch r.Type {
@@ -54,7 +56,7 @@ func (r *Restored) Valid() bool {
 	case TypeHash:
 		return len(r.Elements) > 0
 	case TypeZSet:
-		return len(r.Members)+len(r.Reservations) > 0
+		return len(r.Members)+len(r.Reservations)+len(r.Ban) > 0
 	}
 	if inserted[r.Type] != nil {
 		return len(r.Elements) > 0
@@ -64,8 +66,12 @@ func (r *Restored) Valid() bool {
 	return known && Fits(&f, nil) && 0 <= at && at <= latestSince
 }
 
-// validReservations reports whether the reservations are those of a limiter. Their sum is an int64.
-func (r *Restored) validReservations() bool {
+// validExtension reports whether reservations and bans are those of a limiter. The sum of the
+// reservations is an int64.
+func (r *Restored) validExtension() bool {
+	if r.Ban != nil && !(*ban.State)(nil).Fits(0, r.Ban) {
+		return false
+	}
 	if len(r.Terms) > 0 {
 		if _, err := rule.ParseRules(r.Terms); err != nil {
 			return false

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"rlserver/engine/ban"
 	"rlserver/engine/effect"
 	"rlserver/engine/reserve"
 	"rlserver/engine/rule"
@@ -17,6 +18,7 @@ type Extension struct {
 	Book *reserve.Book
 	// the rules of the latest call that has reserved something; not to be changed
 	Terms []rule.Rule
+	Ban   *ban.State // and denials; nil: there are none
 }
 
 // Extended is a limiter without a log that has an Extension.
@@ -84,11 +86,23 @@ func (x *Extension) Reservations() *reserve.Book {
 	return x.Book
 }
 
+// Bans returns the state of bans; nil if there is none.
+func (x *Extension) Bans() *ban.State {
+	if x == nil {
+		return nil
+	}
+	return x.Ban
+}
+
 // Empty reports whether a key without hits needs the extension no more.
-func (x *Extension) Empty() bool { return x.Reservations().Len() == 0 }
+func (x *Extension) Empty() bool { return x.Reservations().Len() == 0 && x.Bans() == nil }
 
 // ChangeExtension applies an effect that fits. h hashes the calls.
 func ChangeExtension(x *Extension, h *dict.Hasher, f *effect.Effect) {
+	if f.Kind == effect.Ban {
+		x.Ban = x.Ban.Apply(f.Lo, f.Value)
+		return
+	}
 	if x.Book == nil {
 		x.Book = reserve.New(h)
 	}
@@ -97,7 +111,7 @@ func ChangeExtension(x *Extension, h *dict.Hasher, f *effect.Effect) {
 		x.Book.Forget(f.Lo)
 		x.Book.Put(reserve.Reservation{Call: f.Field, Amount: f.Hold.Amount, Until: f.Hold.Until})
 	case effect.Forget:
-		if x.Book.Forget(f.Lo); x.Empty() {
+		if x.Book.Forget(f.Lo); x.Book.Len() == 0 {
 			x.Terms = nil
 		}
 	case effect.Terms:
@@ -107,6 +121,10 @@ func ChangeExtension(x *Extension, h *dict.Hasher, f *effect.Effect) {
 
 func fitsExtension(f *effect.Effect, o Object) bool {
 	_, state := o.(State)
+	if f.Kind == effect.Ban {
+		return (o == nil || state || is[*ZSet](o)) && 0 <= f.Hi && f.Hi < int(FormLog) &&
+			ExtensionOf(o).Bans().Fits(f.Lo, f.Value)
+	}
 	known := ExtensionOf(o).Reservations().Len()
 	switch {
 	case o != nil && !state && !is[*ZSet](o) || f.Lo < 0 || f.Lo > known:
@@ -125,20 +143,27 @@ func (x *Extension) weight() int64 {
 	if x == nil {
 		return 0
 	}
-	return int64(unsafe.Sizeof(*x)) + x.Book.Weight() + int64(len(x.Terms))*int64(unsafe.Sizeof(rule.Rule{}))
+	return int64(unsafe.Sizeof(*x)) + x.Book.Weight() + x.Ban.Weight() +
+		int64(len(x.Terms))*int64(unsafe.Sizeof(rule.Rule{}))
 }
 
 func (x *Extension) clone() *Extension {
 	if x == nil {
 		return nil
 	}
-	return &Extension{Book: x.Book.Clone(), Terms: x.Terms}
+	return &Extension{Book: x.Book.Clone(), Terms: x.Terms, Ban: x.Ban.Clone()}
 }
 
 // save adds the effects that rebuild the extension, as a group of their own: the form is that of
 // the limiter. A large book is postponed.
 func (x *Extension) save(b *Batch, f effect.Effect, form Form, expireAt int64) {
-	if x.Empty() {
+	if s := x.Bans(); s != nil {
+		f.Kind, f.Value, f.Hi, f.ExpireAt = effect.Ban, s.Append(nil), int(form), expireAt
+		b.Put(f)
+		b.End()
+		f.Value, f.Hi, f.ExpireAt = nil, 0, 0
+	}
+	if x.Reservations().Len() == 0 {
 		return
 	}
 	part := Large{of: f, expireAt: expireAt, next: x.saving(form, expireAt)}
@@ -181,7 +206,14 @@ func (x *Extension) content(c *Content) {
 		return
 	}
 	book, terms, inner := x.Book.Clone(), rule.AppendRules(nil, x.Terms), c.Append
+	state := x.Ban.Clone()
 	c.Append = func(b []byte) []byte {
+		if state != nil {
+			b = rdb.AppendBan(b, state.Append(nil))
+		}
+		if book.Len() == 0 {
+			return inner(b)
+		}
 		b = rdb.AppendReservations(b, terms, book.Len())
 		for r := range book.All(0) {
 			b = rdb.AppendReservation(b, rdb.Reservation(r))
@@ -194,12 +226,21 @@ func (x *Extension) digest(d *Digest) {
 	if x.Empty() {
 		return
 	}
+	if x.Ban != nil {
+		d.pair([]byte("ban"), x.Ban.Append(nil))
+	}
+	if x.Book.Len() == 0 {
+		return
+	}
 	d.Mix([]byte("reservations"))
 	for r := range x.Book.All(0) {
 		d.pair(r.Call, fmt.Appendf(nil, "%d %d", r.Amount, r.Until))
 	}
 	d.pair([]byte("terms"), rule.AppendRules(nil, x.Terms))
 }
+
+// BannedAt reports whether an object has a ban that lasts at now, Unix ms.
+func BannedAt(o Object, now int64) bool { return ExtensionOf(o).Bans().Left(now) > 0 }
 
 func (x *Extended) setName(name string) { x.State = x.State.Clone(name).(State) }
 

@@ -37,7 +37,8 @@ func Fits(f *effect.Effect, o Object) bool {
 		return (MissingOr[*ZSet](o) || is[*Log](o)) && 0 <= f.Lo && f.Lo <= ranks(o) &&
 			0 < f.Hits.N && f.Hits.N <= effect.MaxHits && f.Hits.Seq <= zset.MaxSeq-uint64(f.Hits.N)
 	}
-	if f.Kind == effect.Reserve || f.Kind == effect.Forget || f.Kind == effect.Terms {
+	switch f.Kind {
+	case effect.Reserve, effect.Forget, effect.Terms, effect.Ban:
 		return fitsExtension(f, o)
 	}
 	ok, _ := fitsState(f, Bare(o))

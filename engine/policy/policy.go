@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"rlserver/engine/ban"
 	"rlserver/engine/rule"
 	"rlserver/internal/stats"
 )
@@ -83,6 +84,14 @@ func (p *Policy) Rule() *rule.Rule { return &p.of.Rule }
 // Shadow reports whether the policy admits every call, and only counts those that it would have
 // denied.
 func (p *Policy) Shadow() bool { return p.of.Shadow }
+
+// Ban returns whom the policy bans, which is not to be changed; nil: nobody.
+func (p *Policy) Ban() *ban.Rule {
+	if p.of.Ban.After == 0 || p.of.Shadow {
+		return nil
+	}
+	return &p.of.Ban
+}
 
 // AppendKey appends the name of the key that the policy has for an id.
 func (p *Policy) AppendKey(b, id []byte) []byte {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unsafe"
 
+	"rlserver/engine/ban"
+	"rlserver/engine/limit"
 	"rlserver/internal/grammar"
 )
 
@@ -17,14 +19,18 @@ type Definition struct {
 	Rule   Rule
 	Shadow bool
 	Networks
+	Ban ban.Rule
 }
 
 // HasOptions reports whether the policy has options that are not those of its algorithm.
-func (d *Definition) HasOptions() bool { return d.Shadow || d.Networks != Networks{} }
+func (d *Definition) HasOptions() bool {
+	return d.Shadow || d.Networks != Networks{} || d.Ban != ban.Rule{}
+}
 
 // ParsePolicy makes a policy of a name and the words of its definition: an algorithm, its fields,
-// and in any order its options and those of all policies: IP4, IP6 and SHADOW. Words are in any
-// case. The arguments are not kept. The error is an Error, or a *DefinitionError that wraps one.
+// and in any order its options and those of all policies: BAN, IP4, IP6 and SHADOW. Words are in
+// any case. The arguments are not kept. The error is an Error, or a *DefinitionError that wraps
+// one.
 func ParsePolicy(name []byte, words [][]byte) (Definition, error) {
 	if err := checkPolicyName(name); err != nil {
 		return Definition{}, err
@@ -41,6 +47,7 @@ func ParseStored(name []byte, words [][]byte) (Definition, error) {
 	}
 	return Definition{
 		Name: string(name), Text: strings.Join(d.text, " "), Rule: d.rule, Shadow: d.shadow, Networks: d.networks,
+		Ban: d.ban,
 	}, nil
 }
 
@@ -123,6 +130,7 @@ type definition struct {
 	rule     Rule
 	shadow   bool
 	networks Networks
+	ban      ban.Rule
 	text     []string
 	err      error
 }
@@ -166,6 +174,8 @@ func (d *definition) options(a *Algorithm) {
 			d.networks.IP4 = d.prefixLength("IP4", longestIP4, a)
 		case bytes.EqualFold(word, []byte("IP6")) && d.networks.IP6 == 0:
 			d.networks.IP6 = d.prefixLength("IP6", longestIP6, a)
+		case bytes.EqualFold(word, []byte("BAN")) && d.ban.After == 0:
+			d.takeBan(a)
 		default: // unknown, or given twice
 			d.fail(
 				d.taken-1,
@@ -178,17 +188,41 @@ func (d *definition) options(a *Algorithm) {
 			d.text = append(d.text, a.Options[i].Word, a.Options[i].text(value))
 		}
 	}
-	d.text = append(d.text, d.networks.words()...)
+	d.text = append(append(d.text, d.ban.Words()...), d.networks.words()...)
 	if d.shadow {
 		d.text = append(d.text, "SHADOW")
 	}
 }
 
 // PolicyOptions is the syntax of the options that the policies of all algorithms have.
-const PolicyOptions = "[IP4 bits] [IP6 bits] [SHADOW]"
+const PolicyOptions = "[BAN denials for [max]] [IP4 bits] [IP6 bits] [SHADOW]"
 
 // definition returns the syntax of a policy's definition.
 func (a *Algorithm) definition() string { return a.Name + " " + a.Syntax() + " " + PolicyOptions }
+
+// takeBan takes the values of BAN: the number of denials, a duration, and perhaps a longer one.
+func (d *definition) takeBan(a *Algorithm) {
+	if !d.has(2, a) {
+		return
+	}
+	var err error
+	if d.ban.After, err = Count("BAN", d.next(), 1, ban.MostDenials); err != nil {
+		d.fail(d.taken-1, err)
+		return
+	}
+	if d.ban.For, err = Duration(d.next(), ""); err != nil {
+		d.fail(d.taken-1, err)
+	}
+	d.ban.Max = d.ban.For
+	if d.err == nil && d.taken < len(d.words) {
+		if longest, ok := limit.ParseDuration(d.words[d.taken]); ok {
+			if d.taken++; longest < d.ban.For {
+				d.fail(d.taken-1, Error("ERR BAN takes a longest ban that is not shorter than the first one"))
+			}
+			d.ban.Max = longest
+		}
+	}
+}
 
 // prefixLength takes the value of IP4 or IP6.
 func (d *definition) prefixLength(option string, longest int64, a *Algorithm) PrefixLength {

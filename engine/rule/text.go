@@ -30,6 +30,22 @@ func (r *Rule) String() string {
 	return text
 }
 
+// Length returns the window of the rule at Unix millisecond now, or its period, in ms.
+func (r *Rule) Length(now int64) int64 {
+	switch r.Kind {
+	case Slide:
+		return r.Slide.Length
+	case Token, Leaky:
+		return r.Token.Period
+	case Lease:
+		return r.Lease.TTL
+	case Counter:
+		return r.Counter.Window
+	}
+	start, end := r.Fixed.Window.Bounds(now)
+	return end - start
+}
+
 func windowText(w limit.Windows) string {
 	switch {
 	case w.Unit == 0:

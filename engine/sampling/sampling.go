@@ -21,7 +21,8 @@ type Hand struct {
 const (
 	// buckets examined under one lock; most are skipped because their keys have no deadline
 	maxBuckets = 64
-	pickier    = 8 // factor for the number of samples while no key of low worth is found
+	pickier    = 8       // factor for the number of samples while no key of low worth is found
+	worthOfBan = 1 << 62 // more than any key without a ban has
 )
 
 // Sample samples keys.
@@ -89,10 +90,14 @@ func (s *Sample) visit(db int, o object.Object) {
 		s.Found, s.DB, s.Expired, s.enough = o, db, true, true
 		return
 	}
-	if worth, may := s.Policy.Worth(o.Deadline(), o.Accessed(), o.Pressure(), s.now); may &&
-		(s.Found == nil || worth < s.worth) {
+	worth, may := s.Policy.Worth(o.Deadline(), o.Accessed(), o.Pressure(), s.now)
+	if object.BannedAt(o, s.now) {
+		worth |= worthOfBan
+	}
+	if may && (s.Found == nil || worth < s.worth) {
 		s.Found, s.worth, s.DB = o, worth, db
 	}
-	cheap := s.Found != nil && (s.Policy != eviction.Ratelimit || s.worth < eviction.WorthOf(eviction.PressureHigh))
+	cheap := s.Found != nil && s.worth < worthOfBan &&
+		(s.Policy != eviction.Ratelimit || s.worth < eviction.WorthOf(eviction.PressureHigh))
 	s.enough = s.enough || s.Visited >= s.Size && cheap || s.Visited >= s.Size*pickier
 }

@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"rlserver/engine/limit"
 	"rlserver/engine/policy"
 	"rlserver/engine/rule"
 )
@@ -154,7 +155,7 @@ func policyFields() (names []string) {
 	for _, a := range rule.Algorithms() {
 		names = append(names, strings.ToLower(a.Name))
 	}
-	return append(names, "ip4", "ip6", "overrides", "shadow")
+	return append(names, "ban", "ip4", "ip6", "overrides", "shadow")
 }
 
 // parsePolicy converts a field to a policy: it parses the fields as arguments of RL.POLICY SET.
@@ -177,6 +178,12 @@ func parsePolicy(f field) (*policy.Policy, error) {
 			if shadow {
 				options = append(options, word{"SHADOW", part.at})
 			}
+		case part.name == "ban":
+			ban, err := banOf(part)
+			if err != nil {
+				return nil, err
+			}
+			options = append(options, ban...)
 		case part.name == "ip4", part.name == "ip6":
 			value, err := scalar(part)
 			if err != nil {
@@ -218,6 +225,35 @@ func definitionOf(f field, words []word) (rule.Definition, error) {
 		return d, errorAt(at, "policy %.128s: %s", f.name, strings.TrimPrefix(err.Error(), "ERR "))
 	}
 	return d, nil
+}
+
+// banOf converts a ban to the words of a definition.
+func banOf(ban field) (words []word, err error) {
+	given, err := fieldsOf(ban.value, "ban", "denials", "for", "max")
+	if err != nil {
+		return nil, err
+	}
+	words = []word{{"BAN", ban.at}}
+	for _, name := range []string{"denials", "for", "max"} {
+		at := slices.IndexFunc(given, func(g field) bool { return g.name == name })
+		if at < 0 && name == "max" {
+			break
+		}
+		if at < 0 {
+			return nil, errorAt(ban.at, "ban lacks %s", name)
+		}
+		value, err := scalar(given[at])
+		if err != nil {
+			return nil, err
+		}
+		if name == "max" {
+			if _, ok := limit.ParseDuration([]byte(value)); !ok {
+				return nil, errorAt(given[at].at, "max must be a duration")
+			}
+		}
+		words = append(words, word{value, given[at].at})
+	}
+	return words, nil
 }
 
 // givenOf converts the overrides of a policy: by id, the fields of its algorithm.

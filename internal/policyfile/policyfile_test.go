@@ -86,7 +86,7 @@ func TestReadReportsTheLineOfAnError(t *testing.T) {
 		{three + "slide: {limit: 5, windw: 1s}", "3: slide has no field windw: there are limit, window"},
 		{three + "slide: {limit: 5, window: 1s}\n    shadw: true",
 			"4: policy login has no field shadw: there are slide, token, fixed, lease, leaky, counter, " +
-				"ip4, ip6, overrides, shadow"},
+				"ban, ip4, ip6, overrides, shadow"},
 		{three + "slide: {limit: 5, window: 1s}\n    shadow: yes", "4: shadow must be true or false"},
 		{three + "slide: {limit: 5, window: 1s}\n    fixed: {limit: 5, window: 1s}",
 			"4: policy login has two algorithms"},

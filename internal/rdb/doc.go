@@ -33,6 +33,8 @@
 //	202    start · length · current · previous                  rl.counter     yes
 //	250    rules · length · (string · amount · until)… ·
 //	       type and value of 5 or 200 to 202                    with reservations
+//	251    string with denials and a ban · type and value of
+//	       5, 200 to 202 or 250                                 with a ban
 //
 // Types from 200 on are this server's own, and never renumbered. Redis refuses them as bad data.
 // Their numbers are zigzag varints. The other types of Redis are streams and modules; the error for

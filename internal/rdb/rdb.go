@@ -21,6 +21,7 @@ type Value struct {
 	// of a limiter, which may be a sorted set without members then
 	Reservations []Reservation
 	Terms        []byte // their rules
+	Ban          []byte // of a limiter; nil: none
 }
 
 // Reservation is what a call has reserved of a limiter.

@@ -38,6 +38,7 @@ const (
 	typeSetListpack  = 20  // of Redis 7.2 and later
 	typeLimiter      = 200 // the first of limiters, the others after it
 	typeReserved     = 250 // a limiter with reservations
+	typeBanned       = 251 // a limiter with denials or a ban, and perhaps with reservations
 )
 
 const fieldDeadlines ForeignError = "hash with deadlines of fields"
@@ -101,6 +102,10 @@ func AppendReservation(b []byte, r Reservation) []byte {
 	return binary.AppendVarint(binary.AppendVarint(appendText(b, r.Call), r.Amount), r.Until)
 }
 
+// AppendBan begins a limiter with denials or a ban. The caller appends the limiter, which may be
+// one with reservations.
+func AppendBan(b, ban []byte) []byte { return appendText(append(b, typeBanned), ban) }
+
 func appendNumbers(b []byte, list Numbers) []byte {
 	for _, n := range list {
 		b = binary.AppendVarint(b, n)
@@ -140,6 +145,8 @@ func (d *decoder) value(kind byte) (v Value) {
 		return d.packed(SortedSet, (*packed).listpack)
 	case typeReserved:
 		return d.reserved()
+	case typeBanned:
+		return d.banned()
 	}
 	if i := int(kind) - typeLimiter; 0 <= i && i < len(limiters) {
 		return Value{Kind: limiters[i], Numbers: d.numbers()}
@@ -178,7 +185,26 @@ func (d *decoder) reserved() (v Value) {
 			list = append(list, r)
 		}
 	}
-	switch kind := d.byte(); {
+	v = d.limiter(d.byte())
+	v.Reservations, v.Terms = list, terms
+	return v
+}
+
+// banned reads a ban and its limiter.
+func (d *decoder) banned() (v Value) {
+	ban := d.text()
+	if kind := d.byte(); kind == typeReserved {
+		v = d.reserved()
+	} else {
+		v = d.limiter(kind)
+	}
+	v.Ban = ban
+	return v
+}
+
+// limiter reads a limiter, which may be a sorted set without members.
+func (d *decoder) limiter(kind byte) (v Value) {
+	switch {
 	case kind == typeZSet2 && len(d.rest) > 0 && d.rest[0] == 0: // no members
 		d.byte()
 		v = Value{Kind: SortedSet}
@@ -187,6 +213,5 @@ func (d *decoder) reserved() (v Value) {
 	default:
 		d.fail(ErrFormat)
 	}
-	v.Reservations, v.Terms = list, terms
 	return v
 }

@@ -67,7 +67,7 @@ var otherKinds = map[string]string{
 	"wait timeout":  "integer",
 	"pause timeout": "integer", "keyslot key": "string", "getkeysinslot slot": "integer",
 	"countkeysinslot slot": "integer",
-	"rl.check id":          "key", "rl.usage id": "key", "rl.reset id": "key",
+	"rl.check id":          "key", "rl.usage id": "key", "rl.unban id": "key", "rl.reset id": "key",
 	"zrangestore min": "string", "zrangestore max": "string", "zrange start": "string",
 	"zrange stop": "string",
 }

@@ -112,7 +112,7 @@ func restored(v *rdb.Value) *object.Restored {
 	for _, one := range v.Reservations {
 		r.Reservations = append(r.Reservations, reserve.Reservation(one))
 	}
-	r.Terms = v.Terms
+	r.Terms, r.Ban = v.Terms, v.Ban
 	r.Members = slices.Grow(r.Members, len(v.Members))
 	for _, m := range v.Members {
 		r.Members = append(r.Members, zset.Member{Member: m.Name, Score: m.Score})

@@ -9,9 +9,7 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
-	"rlserver/internal/grammar"
 	"rlserver/resp/command"
-	"rlserver/resp/glob"
 )
 
 // One customer at a glance: the commands that look at an id under several policies, or at the ids
@@ -119,7 +117,8 @@ func usage(c *command.Call) error {
 		writeNumber(c, "retry_after", d.RetryAfter)
 		writeNumber(c, "reset_after", d.ResetAfter)
 		writeNumber(c, "held", c.Tx.Held(c.Args.Keys[i]))
-		writeNumber(c, "ban", 0)
+		left, _ := c.Tx.Ban(c.Args.Keys[i])
+		writeNumber(c, "ban", left)
 	}
 	return nil
 }
@@ -168,21 +167,8 @@ const idsStep = 1024
 // locks one shard at a time: an id that has a key throughout is returned once or more.
 func walkIDs(c *command.Call) error {
 	name := c.Args.Next()
-	o := command.ScanOptions{Pattern: glob.New([]byte("*"), false), Count: command.DefaultScanCount}
-	cursor := uint64(0)
-	for c.Args.More() {
-		switch {
-		case c.Args.Word("CURSOR"):
-			cursor = c.Args.Cursor()
-		case c.Args.Word("MATCH"):
-			o.Pattern.Text = c.Args.Next()
-		case c.Args.Word("COUNT"):
-			o.Count = int(parseAmount(&c.Args, "COUNT", 1))
-		default:
-			c.Args.Fail(engine.ErrSyntax)
-		}
-	}
-	if err := c.Args.End(); err != nil {
+	o, cursor, err := takeCursor(c)
+	if err != nil {
 		return err
 	}
 	if c.Env.Engine.Policy(string(name)) == nil {
@@ -252,13 +238,4 @@ func writeIDs(c *command.Call, o *command.ScanOptions, name []byte, cursor uint6
 }
 
 // mergeIDs is command.MergeScan with the cursor behind its keyword.
-func mergeIDs(m *command.Merger) {
-	for i := 3; i+1 < len(m.Words); i += 2 {
-		if grammar.EqualFold(m.Words[i], "CURSOR") {
-			command.MergeScanAt(m, i+1)
-			return
-		}
-	}
-	m.Words = append(slices.Clone(m.Words), []byte("CURSOR"), []byte("0"))
-	command.MergeScanAt(m, len(m.Words)-1)
-}
+func mergeIDs(m *command.Merger) { mergeCursor(m, 3) }

@@ -14,7 +14,8 @@ import (
 func TestAddressesOfANetworkCountTogether(t *testing.T) {
 	ts := resptest.Start(t, config.Defaults{})
 	c := ts.Dial()
-	const definition = "-ERR 'IP4' has no place there: a policy is SLIDE limit window [IP4 bits] [IP6 bits] [SHADOW]"
+	const definition = "-ERR 'IP4' has no place there: a policy is SLIDE limit window " +
+		"[BAN denials for [max]] [IP4 bits] [IP6 bits] [SHADOW]"
 	for _, step := range [][2]string{
 		{"RL.POLICY SET login SLIDE 3 1m ip6 64 shadow IP4 24", "+OK"},
 		{"RL.POLICY GET login", "$31 SLIDE 3 1m IP4 24 IP6 64 SHADOW"},
@@ -47,7 +48,8 @@ func TestAddressesOfANetworkCountTogether(t *testing.T) {
 			"-ERR value is not an integer or out of range: IP6 must be from 0 to 128"},
 		{"RL.POLICY SET login SLIDE 3 1m IP4 24 IP4 24", definition},
 		{"RL.POLICY SET login SLIDE 3 1m IP6",
-			"-ERR something is missing: a policy is SLIDE limit window [IP4 bits] [IP6 bits] [SHADOW]"},
+			"-ERR something is missing: a policy is SLIDE limit window " +
+				"[BAN denials for [max]] [IP4 bits] [IP6 bits] [SHADOW]"},
 		{"RL.POLICY GET login", "$16 SLIDE 3 1m IP4 8"},
 	} {
 		assert.Equal(t, step[1], c.Do(step[0]), step[0])

@@ -16,8 +16,8 @@ import (
 // calls run where the key of the id is.
 
 const (
-	errForAlone = engine.Error("ERR a policy has its IP4, IP6 and SHADOW for all ids: FOR takes other numbers of " +
-		"the same algorithm")
+	errForAlone = engine.Error("ERR a policy has its BAN, IP4, IP6 and SHADOW for all ids: FOR takes other numbers " +
+		"of the same algorithm")
 	errForMany    = engine.Error("ERR FOR takes one policy: RL.POLICY name FOR id")
 	errForInMulti = engine.Error("ERR FOR is not available in a transaction of a cluster")
 )

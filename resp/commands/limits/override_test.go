@@ -56,7 +56,7 @@ func TestOverrides(t *testing.T) {
 		assert.Equal(t, step[1], c.Do(step[0]), step[0])
 	}
 	assert.Contains(t, c.Do("INFO memory"), "number_of_overrides:2\r\n")
-	const other = "-ERR a policy has its IP4, IP6 and SHADOW for all ids: FOR takes other numbers of the same " +
+	const other = "-ERR a policy has its BAN, IP4, IP6 and SHADOW for all ids: FOR takes other numbers of the same " +
 		"algorithm"
 	for call, want := range map[string]string{
 		"RL.POLICY SET none SLIDE 5 1m FOR ann": "-ERR no such policy 'none'",
@@ -69,7 +69,7 @@ func TestOverrides(t *testing.T) {
 		"RL.POLICY SET api TOKEN 5 1 1m FOR ann IP6 64": other,
 		"RL.POLICY SET api TOKEN 5 0 1m FOR ann":        "-ERR refill must be from 1 to 9007199254740991",
 		"RL.POLICY SET api TOKEN 5 1 1m FOR": "-ERR 'FOR' has no place there: a policy is TOKEN capacity refill " +
-			"period [IP4 bits] [IP6 bits] [SHADOW]",
+			"period [BAN denials for [max]] [IP4 bits] [IP6 bits] [SHADOW]",
 		"RL.POLICY SET api TOKEN 5 1 1m FOR {}": "-ERR the id of RL.CHECK must be 1 to 65536 bytes without { and }",
 		"RL.POLICY GET api x":                   "-ERR syntax error",
 		"RL.POLICY GET api FOR":                 "-ERR syntax error",

@@ -101,7 +101,7 @@ func TestPolicyErrors(t *testing.T) {
 			"LEASE, LEAKY or COUNTER",
 		"RL.POLICY SET a+b SLIDE 5 1s": "-ERR a policy's name is 1 to 64 letters, digits and ._-/:@, not 'a+b'",
 		"RL.POLICY SET a SLIDE 5 1s SHADOW NO": "-ERR 'NO' has no place there: a policy is SLIDE limit window " +
-			"[IP4 bits] [IP6 bits] [SHADOW]",
+			"[BAN denials for [max]] [IP4 bits] [IP6 bits] [SHADOW]",
 		"RL.POLICY SET a TOKEN 5 1s SHADOW": "-ERR value is not an integer or out of range: refill must be from " +
 			"1 to 9007199254740991",
 		"RL.POLICY FROB": "-ERR unknown subcommand 'FROB'. Try RL.POLICY HELP.",
