@@ -29,7 +29,11 @@ func budgetCalls(t *testing.T) int64 {
 func runBudgets(t *testing.T, addresses []string, kill func()) {
 	t.Helper()
 	done := make(chan *budgets.Report, 1)
-	load := budgets.Load{Addresses: addresses, Calls: budgetCalls(t), Clients: 200}
+	due := make(chan struct{})
+	load := budgets.Load{Addresses: addresses, Calls: budgetCalls(t), Clients: 200, Due: due, Kills: 3}
+	if load.Calls > 100_000 {
+		load.Kills = 20
+	}
 	go func() { done <- budgets.Run(t.Context(), load) }()
 	for killed := 0; ; killed++ {
 		select {
@@ -38,7 +42,7 @@ func runBudgets(t *testing.T, addresses []string, kill func()) {
 			assert.Empty(t, r.Findings())
 			assert.LessOrEqual(t, r.Overshoot(), 1.0)
 			return
-		case <-time.After(500*time.Millisecond + rand.N(3*time.Second)):
+		case <-due:
 			kill()
 		}
 	}

@@ -17,6 +17,11 @@ type Load struct {
 	Calls     int64    // how many reservations are sent
 	Clients   int      // at once
 	Naive     bool     // charge after the answer, without reservations: all clients on one customer
+
+	// Due is sent to when a server is to be killed: Kills times, with as many calls between. If
+	// nobody receives, as it takes long to start, that time is left out. nil: none is killed.
+	Due   chan<- struct{}
+	Kills int64
 }
 
 // plan is the limits of some customers.
@@ -155,6 +160,12 @@ func (r *run) client(ctx context.Context, id int) {
 		n := r.next.Add(1)
 		if n > r.Calls {
 			return
+		}
+		if r.Due != nil && n%max(r.Calls/r.Kills, 1) == r.Calls/r.Kills/2 {
+			select {
+			case r.Due <- struct{}{}:
+			default:
+			}
 		}
 		if err := r.serve(ctx, c, newCall(id, n)); err != nil && ctx.Err() == nil {
 			r.report.find("%v", err)
