@@ -95,8 +95,10 @@ func (x *call) surelyHeld(s sent) bool {
 // over is when a call has nothing reserved any more for certain; 0: that is not known.
 func (x *call) over() int64 {
 	switch {
-	case x.hold.answered == 0: // its client was killed when it had sent it
+	case x.lost:
 		return x.hold.first + x.ttl + forgetAfter
+	case x.hold.answered == 0: // it is on its way
+		return 0
 	case x.settle.answered > 0:
 		return x.settle.answered
 	default:

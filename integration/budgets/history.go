@@ -24,6 +24,7 @@ type call struct {
 	hold    sent // answered 0: nobody knows whether it was admitted
 	allowed bool
 	settle  sent // answered 0: not yet, or never; first 0: not sent
+	lost    bool // a client that was killed has sent its reservation
 	doubted bool // a client that was killed has sent its settlement
 	gone    bool // RL.HOLDS has shown that it came back by itself
 }
@@ -43,10 +44,11 @@ func newHistory() *history {
 	return h
 }
 
-// begin notes a call before its reservation is sent.
-func (h *history) begin(c *call) {
+// begin notes a call before its reservation is sent; lost: the client will be killed then.
+func (h *history) begin(c *call, now int64, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	c.hold.first, c.lost = now, lost
 	h.calls = append(h.calls, c)
 	h.open[c.customer][c.id] = c
 }

@@ -184,10 +184,10 @@ func newCall(client int, n int64) *call {
 
 // serve makes a call from its reservation to its settlement. The client may be killed on the way.
 func (r *run) serve(ctx context.Context, c *caller, x *call) error {
-	r.history.begin(x)
-	if chance(killedAmid) {
+	lost := chance(killedAmid)
+	r.history.begin(x, c.now(), lost)
+	if lost {
 		r.report.Killed.Add(1)
-		x.hold.first = c.now()
 		c.send(x.reserve())
 		c.cut()
 		return nil

@@ -20,7 +20,7 @@ func (r *run) naive(ctx context.Context) {
 		for i := range r.Clients {
 			x := newCall(i, round)
 			x.customer = customer
-			r.history.begin(x)
+			r.history.begin(x, c.now(), false)
 			reply, s, err := c.ask(ctx, slices.Concat(check, []string{"COST", "0"})...)
 			if err != nil {
 				r.report.find("%v", err)
