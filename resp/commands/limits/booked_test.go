@@ -47,7 +47,8 @@ RL.MULTI K 10 1m 20 1h HOLD 10s ID a; RL.REFUND K 1; RL.REFUND K 100; RL.REFUND 
 RL.RELEASE K id; ! RL.RESET u p; ! RL.RESET u; ! RL.SETTLE K 3 ID a; RL.SETTLE K 30 ID b; RL.SLIDE K 10 1m;
 RL.SLIDE K 10 1m COST 10; RL.SLIDE K 10 1m ID a; RL.SLIDE K 10 1m COST 0; RL.SLIDE K 10 1m COST 9 WAIT 20ms;
 RL.TOKEN K 10 10 1m COST 3; RL.TOKEN K 10 10 1m COST 3 HOLD 10s ID b; RL.TOP 5; RL.POLICY IDS p; RL.USAGE u p;
-RL.USAGE u; RPOP K; RPOPLPUSH K l; RPUSH K a; RPUSHX K a; SADD K a; SCAN 0; SCAN 0 TYPE zset; SCARD K; SDIFF K s;
+RL.USAGE u; RL.UNBAN u p; RL.BANNED;
+RPOP K; RPOPLPUSH K l; RPUSH K a; RPUSHX K a; SADD K a; SCAN 0; SCAN 0 TYPE zset; SCARD K; SDIFF K s;
 SDIFFSTORE dst K s; ! SDIFFSTORE K s; ! SET K v; SET K v NX; ! SET K v GET; SETBIT K 1 1; ! SETEX K 10 v; SETNX K v;
 SETRANGE K 0 v; SINTER K s; SINTERCARD 1 K; SINTERSTORE dst K; ! SINTERSTORE K s; SISMEMBER K a; SMEMBERS K;
 SMISMEMBER K a; SMOVE s K a; SMOVE K s a; SORT K ALPHA; SORT K BY nosort GET # STORE dst; ! SORT K ALPHA STORE K;
@@ -123,7 +124,8 @@ func TestEveryCommandOnKeysWithReservations(t *testing.T) {
 					d = s.Dial()
 				}
 				var reply string
-				if strings.Contains(line, " 0.01") || strings.Contains(line, " WAIT ") { // nothing lets time pass
+				// nothing lets time pass
+				if strings.Contains(line, " 0.01") || strings.Contains(line, " WAIT ") {
 					d.Do("MULTI")
 					d.Send(words...)
 					reply = d.Do("EXEC")
