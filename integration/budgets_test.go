@@ -26,11 +26,11 @@ func budgetCalls(t *testing.T) int64 {
 }
 
 // runBudgets runs the load while servers are killed again and again.
-func runBudgets(t *testing.T, addresses []string, kill func()) {
+func runBudgets(t *testing.T, addresses []string, slack time.Duration, kill func()) {
 	t.Helper()
 	done := make(chan *budgets.Report, 1)
 	due := make(chan struct{})
-	load := budgets.Load{Addresses: addresses, Calls: budgetCalls(t), Clients: 200, Due: due, Kills: 3}
+	load := budgets.Load{Addresses: addresses, Calls: budgetCalls(t), Clients: 200, Slack: slack, Due: due, Kills: 3}
 	if load.Calls > 100_000 {
 		load.Kills = 20
 	}
@@ -59,7 +59,7 @@ func TestBudgetsOfAServer(t *testing.T) {
 		return p
 	}
 	p := begin()
-	runBudgets(t, []string{"127.0.0.1:" + port}, func() {
+	runBudgets(t, []string{"127.0.0.1:" + port}, 2*time.Millisecond, func() {
 		require.NoError(t, p.cmd.Process.Kill())
 		<-p.ended
 		p = begin()
@@ -76,7 +76,7 @@ func TestBudgetsOfACluster(t *testing.T) {
 		addresses = append(addresses, "127.0.0.1:"+port)
 	}
 	killed := 0
-	runBudgets(t, addresses, func() {
+	runBudgets(t, addresses, 100*time.Millisecond, func() {
 		c.kill(killed % 3)
 		time.Sleep(rand.N(500 * time.Millisecond))
 		c.start(killed % 3)

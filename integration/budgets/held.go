@@ -5,10 +5,6 @@ import (
 	"time"
 )
 
-// slack is how far the time of a server may be off, µs: it counts whole milliseconds, and that of a
-// cluster passes from leader to leader.
-const slack = 2000
-
 // forgetAfter is how long a call is still looked for in RL.HOLDS when it should be gone, µs.
 const forgetAfter = 3_000_000
 
@@ -78,10 +74,10 @@ func (r *run) compareEntry(x *call, budget int, amount, left int64, s sent) {
 	if x.hold.times > 1 || x.hold.answered == 0 {
 		return // when it was reserved is not known well
 	}
-	if x.hold.answered+x.ttl+slack < s.first {
+	if x.hold.answered+x.ttl+x.slack < s.first {
 		r.report.find("RL.HOLDS lists %s, which has lapsed %d µs before", x.id, s.first-x.hold.answered-x.ttl)
 	}
-	if s.answered+left < x.hold.last+x.ttl-slack || s.first+left > x.hold.answered+x.ttl+slack {
+	if s.answered+left < x.hold.last+x.ttl-x.slack || s.first+left > x.hold.answered+x.ttl+x.slack {
 		r.report.find("RL.HOLDS says that %s lapses in %d µs, at %d: %+v", x.id, left, s.first, *x)
 	}
 }
@@ -89,7 +85,7 @@ func (r *run) compareEntry(x *call, budget int, amount, left int64, s sent) {
 // surelyHeld reports whether a call had something reserved all the time of another one.
 func (x *call) surelyHeld(s sent) bool {
 	return x.allowed && x.hold.answered > 0 && x.hold.answered < s.first &&
-		(x.settle.first == 0 || x.settle.first > s.answered) && s.answered < x.hold.last+x.ttl-slack
+		(x.settle.first == 0 || x.settle.first > s.answered) && s.answered < x.hold.last+x.ttl-x.slack
 }
 
 // over is when a call has nothing reserved any more for certain; 0: that is not known.
@@ -102,7 +98,7 @@ func (x *call) over() int64 {
 	case x.settle.answered > 0:
 		return x.settle.answered
 	default:
-		return x.hold.answered + x.ttl + slack
+		return x.hold.answered + x.ttl + x.slack
 	}
 }
 

@@ -20,6 +20,7 @@ type call struct {
 	estimate amounts
 	used     amounts // 0: it was not charged
 	ttl      int64   // µs
+	slack    int64   // of the servers' time, µs
 
 	hold    sent // answered 0: nobody knows whether it was admitted
 	allowed bool

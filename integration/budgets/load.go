@@ -16,7 +16,10 @@ type Load struct {
 	Addresses []string // of servers that can be asked for any key
 	Calls     int64    // how many reservations are sent
 	Clients   int      // at once
-	Naive     bool     // charge after the answer, without reservations: all clients on one customer
+	// Slack is by how much the time of a server may be off: it counts whole milliseconds, and that
+	// of a cluster passes from leader to leader.
+	Slack time.Duration
+	Naive bool // charge after the answer, without reservations: all clients on one customer
 
 	// Due is sent to when a server is to be killed: Kills times, with as many calls between. If
 	// nobody receives, as it takes long to start, that time is left out. nil: none is killed.
@@ -167,18 +170,18 @@ func (r *run) client(ctx context.Context, id int) {
 			default:
 			}
 		}
-		if err := r.serve(ctx, c, newCall(id, n)); err != nil && ctx.Err() == nil {
+		if err := r.serve(ctx, c, r.newCall(id, n)); err != nil && ctx.Err() == nil {
 			r.report.find("%v", err)
 			return
 		}
 	}
 }
 
-func newCall(client int, n int64) *call {
+func (r *run) newCall(client int, n int64) *call {
 	size := 1 + rand.Int64N(500)
 	return &call{
 		id: fmt.Sprint(client, "-", n), customer: rand.IntN(customers), estimate: amounts{1, size, 3 * size},
-		ttl: (300 + rand.Int64N(2700)) * 1000,
+		ttl: (300 + rand.Int64N(2700)) * 1000, slack: r.Slack.Microseconds(),
 	}
 }
 
@@ -203,7 +206,7 @@ func (r *run) serve(ctx context.Context, c *caller, x *call) error {
 	}
 	work := time.Duration(rand.IntN(4000)) * time.Microsecond
 	if chance(settledLate) {
-		work = time.Duration(x.ttl+rand.Int64N(20_000)) * time.Microsecond
+		work = time.Duration(x.ttl+x.slack+rand.Int64N(20_000)) * time.Microsecond
 	}
 	time.Sleep(work)
 	doubted := chance(killedAmid)
@@ -282,7 +285,7 @@ func (r *run) settle(ctx context.Context, c *caller, x *call) error {
 		r.report.Twice.Add(1)
 		return nil
 	}
-	if s.first > x.hold.answered+x.ttl+slack {
+	if s.first > x.hold.answered+x.ttl+x.slack {
 		r.report.Late.Add(1)
 	}
 	r.history.settled(x, s)
@@ -296,8 +299,8 @@ func (r *run) checkSettled(x *call, s sent, budget int, got []int64, before bool
 		return
 	}
 	once := s.times == 1 && s.first >= x.settle.first // by this call alone
-	reserved, certain := x.estimate[budget], s.answered < x.hold.last+x.ttl-slack
-	if s.first > x.hold.answered+x.ttl+slack {
+	reserved, certain := x.estimate[budget], s.answered < x.hold.last+x.ttl-x.slack
+	if s.first > x.hold.answered+x.ttl+x.slack {
 		reserved, certain = 0, true
 	}
 	switch {

@@ -18,7 +18,7 @@ func (r *run) naive(ctx context.Context) {
 		var clients sync.WaitGroup
 		var answered []*call
 		for i := range r.Clients {
-			x := newCall(i, round)
+			x := r.newCall(i, round)
 			x.customer = customer
 			r.history.begin(x, c.now(), false)
 			reply, s, err := c.ask(ctx, slices.Concat(check, []string{"COST", "0"})...)

@@ -155,7 +155,7 @@ func (c *clients) repeated(call clustertest.Call, args []any, to func() caller) 
 	for i := range 20 {
 		reply, err := to().Do(context.Background(), args...).Result()
 		if answer, made := read(call, reply, err); made && !answer.Unknown {
-			if i > 0 || call.Kind == clustertest.Hit {
+			if !answer.Refused && (i > 0 || call.Kind == clustertest.Hit) {
 				answer.N = -1 // what remained when it was repeated
 			}
 			return answer
