@@ -126,7 +126,7 @@ func writeBanned(c *command.Call, o *command.ScanOptions, cursor uint64, count i
 
 // splitKey returns the policy and the id of a key policy:{id}.
 func splitKey(key []byte) (name, id []byte, ok bool) {
-	name, id, ok = bytes.Cut(key, []byte(":{"))
+	name, id, _ = bytes.Cut(key, []byte(":{"))
 	if id, ok = bytes.CutSuffix(id, []byte("}")); !ok {
 		return nil, nil, false
 	}
