@@ -16,7 +16,7 @@ build: ## build bin/rlserver
 
 .PHONY: test
 test: ## all tests in shuffled order; needs only Go (make lint has go vet)
-	$(GO) test $(RACE) -vet=off -shuffle=on ./...
+	$(GO) test $(RACE) -vet=off -shuffle=on -timeout=20m ./...
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck, line lengths, and whether the generated documentation is current
