@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,6 +10,7 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
+	"rlserver/engine/reserve"
 	"rlserver/zset"
 )
 
@@ -114,3 +116,24 @@ func TestMoveBackOfManyHits(t *testing.T) {
 }
 
 func effectName(at int64, seq uint64) string { return string(effect.Hits{At: at}.Member(nil, seq)) }
+
+// Settlements of more hits than a log can count fill it, and leave its numbers sound.
+func TestSettlementsBeyondWhatALogCounts(t *testing.T) {
+	c := newCaller(t, Options{Shards: 1})
+	rules := []limit.Window{{Limit: 10, Length: moveHour}}
+	c.with("k", func(k Key) {
+		_, err := c.tx.HoldSlide(k, rules, 1, reserve.Request{Call: []byte("a"), TTL: 1000})
+		require.NoError(t, err)
+		for i := range 5 {
+			s, err := c.tx.Settle([]Key{k}, []int64{limit.MaxCount - 1}, fmt.Append(nil, i))
+			require.NoError(t, err)
+			assert.Equal(t, []Settled{{First: true}}, s)
+		}
+		z := c.tx.lookup(k).(*object.ZSet)
+		require.NoError(t, z.Set.Check())
+		assert.EqualValues(t, limit.MaxCount, z.Set.Len())
+	})
+	assert.False(t, c.slide("k", rules, 1, "").Allowed)
+	c.now += moveHour
+	assert.True(t, c.slide("k", rules, 1, "").Allowed)
+}

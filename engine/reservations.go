@@ -288,16 +288,10 @@ func (tx *Tx) settle(limits []Limit, call []byte, binding int) ([]Settled, error
 	if err := tx.findParts(limits, true); err != nil {
 		return nil, err
 	}
-	owns, logged := make([]reserve.Reservation, len(tx.parts)), int64(0)
+	owns := make([]reserve.Reservation, len(tx.parts))
 	for i := range tx.parts {
 		p := &tx.parts[i]
 		owns[i], _ = tx.e.memory.Reservations.Recall(p.book, call, tx.now)
-		if p.limit.algorithm().id == namesHits {
-			logged += p.cost
-		}
-		if logged > effect.MaxHits {
-			return nil, ErrManyHits
-		}
 		if err := tx.charge(p); err != nil {
 			return nil, err
 		}
@@ -321,7 +315,9 @@ func (tx *Tx) settle(limits []Limit, call []byte, binding int) ([]Settled, error
 // charge decides a part without its book. The cost is at most what the state can count.
 func (tx *Tx) charge(p *part) error {
 	tx.log.Load(p.object, &tx.few)
-	if cost := p.cost; p.limit.algorithm().id != namesHits && cost > 0 {
+	if p.limit.algorithm().id == namesHits {
+		p.cost = min(p.cost, limit.MaxCount-int64(tx.log.Len()))
+	} else if cost := p.cost; cost > 0 {
 		p.cost = 0
 		if err := p.limit.algorithm().decide(tx, p); err != nil {
 			return err
