@@ -55,6 +55,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/resp",
 			"rlserver/resp/command",
 			"rlserver/resp/config",
+			"rlserver/resp/pubsub",
 			"rlserver/internal/certs",
 			"rlserver/internal/clock", "rlserver/internal/listen",
 			"rlserver/engine", "rlserver/engine/background",

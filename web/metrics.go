@@ -44,6 +44,8 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 	m.ofClients(out, state)
 	m.ofKeys(out, state)
 	m.ofMemory(out, state)
+	m.ofScripts(out, state)
+	m.ofMessages(out, state)
 	m.ofDisk(out, state)
 	m.ofServer(out, state)
 	m.ofCluster(out, state.Cluster)

@@ -41,13 +41,16 @@ type State struct {
 	// Cluster is the cluster of which the server is a node, or nil.
 	Cluster *overview.Cluster
 
-	Clients  Clients
-	Keys     Keys
-	Memory   Memory
-	Disk     Disk
-	Clock    Clock
-	Fsync    stats.Distribution // durations of syncs of the log
-	Snapshot stats.Distribution // durations of snapshots
+	Clients   Clients
+	Messages  Messages
+	Keys      Keys
+	Memory    Memory
+	Scripts   Scripts
+	Overrides Overrides
+	Disk      Disk
+	Clock     Clock
+	Fsync     stats.Distribution // durations of syncs of the log
+	Snapshot  stats.Distribution // durations of snapshots
 }
 
 // Command is a command that was called.

@@ -47,6 +47,8 @@ func (s webSource) State() *web.State {
 	s.addCommands(state)
 	s.addPolicies(state)
 	s.addKeys(state)
+	s.addScripts(state)
+	s.addMessages(state, f.Unnotified)
 	p.mode.addState(p, state)
 	return state
 }
