@@ -20,6 +20,7 @@ type delivery struct {
 	pending []run
 	size    int  // bytes in pending
 	active  bool // a goroutine delivers
+	writes  int  // of the last delivery; only the goroutine that delivers uses it
 }
 
 // order gives the messages of a batch their place among those of other publishers. It reports
@@ -53,8 +54,10 @@ func (h *Hub) deliver(o *Outbox) {
 }
 
 func (h *Hub) deliverRuns(list []run) {
+	h.delivery.writes = 0
 	for i := range list {
 		list[i].deliver()
+		h.delivery.writes += len(list[i].targets)
 	}
 	if h.Relieve != nil {
 		h.Relieve()
@@ -72,15 +75,23 @@ func (h *Hub) handOver() {
 	}
 }
 
-// gather is how long the hub lets messages gather before it delivers them, while several clients
-// publish at the same time.
-const gather = 200 * time.Microsecond
+// While several clients publish at the same time, the hub lets messages gather before it delivers
+// them: the longer, the more writes a delivery takes.
+const (
+	minGather = 200 * time.Microsecond
+	perWrite  = 30 * time.Microsecond // some times what a write takes
+	maxGather = 2 * time.Millisecond
+)
+
+func (d *delivery) gather() time.Duration {
+	return min(minGather+time.Duration(d.writes)*perWrite, maxGather)
+}
 
 // deliverPending delivers until nothing waits.
 func (h *Hub) deliverPending() {
 	d := &h.delivery
 	for {
-		time.Sleep(gather)
+		time.Sleep(d.gather())
 		d.mu.Lock()
 		list := d.pending
 		d.pending, d.size = nil, 0
