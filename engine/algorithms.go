@@ -86,7 +86,7 @@ func (e *Engine) applyExtension(o object.Object, f *effect.Effect) object.Object
 	default:
 		o = sh.create(f.DB, f.Key, form, 0)
 	}
-	weight := o.Weight()
+	weight, held := o.Weight(), object.ExtensionOf(o).Held()
 	extended, x := object.Extend(o)
 	if extended != o {
 		used, pressure := o.Accessed(), o.Pressure()
@@ -98,6 +98,7 @@ func (e *Engine) applyExtension(o object.Object, f *effect.Effect) object.Object
 	}
 	object.ChangeExtension(x, &e.hasher, f)
 	e.grown(f, o.Weight()-weight)
+	sh.holds(f.DB, x.Held().Minus(held))
 	if f.Kind == effect.Reserve || f.Kind == effect.Ban {
 		sh.setDeadline(f.DB, f.Key.Hash, o, f.ExpireAt)
 	}

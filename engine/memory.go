@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"rlserver/engine/counts"
 	"rlserver/engine/denials"
 	"rlserver/engine/effect"
 	"rlserver/engine/eviction"
@@ -80,6 +81,17 @@ func (m *Memory) Keys() (sum int) {
 		for db := range e.databases {
 			keys, _ := e.Size(db)
 			sum += keys
+		}
+	}
+	return sum
+}
+
+// Reserved returns how many reservations all keys have, with those that are over but not forgotten,
+// and their memory in bytes. It takes no lock.
+func (m *Memory) Reserved() (sum counts.Load) {
+	for _, e := range m.Engines() {
+		for i := range e.shards {
+			sum = sum.Plus(e.shards[i].held.Load())
 		}
 	}
 	return sum

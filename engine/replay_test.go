@@ -56,6 +56,9 @@ func (w *walk) steps(n int) *walk {
 	for range n {
 		w.now += []int64{0, 0, 0, 0, 1, 1, 7, 150, 900}[w.IntN(9)]
 		w.db = w.IntN(walkDatabases)
+		if w.IntN(40) == 0 { // the engines that replay this have other settings
+			w.e.memory.Reservations.Set(1+w.Int64N(6), 1+w.Int64N(200))
+		}
 		if w.IntN(5) == 0 {
 			w.sweeper.Step(w.now)
 		}

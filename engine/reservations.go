@@ -74,9 +74,9 @@ func (tx *Tx) decideWithBook(p *part) error {
 	case !isHold || !p.answer.Allowed || known && p.renewed == 0:
 		return nil
 	case !known && int64(p.book.Open(tx.now)) >= settings.Most():
-		const format = "ERR key '%.128s' has %d open reservations, as many as max-reservations allows: " +
+		const format = "ERR key '%.128s' has %d open reservations, and max-reservations allows %d: " +
 			"settle them with RL.SETTLE, or reserve for a shorter time"
-		return Error(fmt.Sprintf(format, p.limit.Key.Name, settings.Most()))
+		return Error(fmt.Sprintf(format, p.limit.Key.Name, p.book.Open(tx.now), settings.Most()))
 	}
 	p.answer.ResetAfter = max(p.answer.ResetAfter, h.TTL)
 	return nil

@@ -49,6 +49,7 @@ type shard struct {
 	counts  counts.Counts
 	few     fewHits
 	types   [len(object.Types)]atomic.Int64 // keys of each type; as stats
+	held    counts.SharedLoad               // the reservations of all databases
 	changes atomic.Int64                    // changed under the lock, but read without
 
 	discarded bool // the memory does not contain this shard any more
@@ -62,6 +63,7 @@ type space struct {
 	expires int                    // how many of them have a deadline
 	weight  int64                  // bytes that the keys take
 	types   [len(object.Types)]int // how many of them are of each type
+	held    counts.Load            // their reservations
 	// of the snapshot being taken; nil without one, or if the database was empty when it began
 	walk *snapshot.Walk
 }
@@ -114,6 +116,7 @@ func (sh *shard) inserted(db int, hash uint64, o object.Object) object.Object {
 	s := &sh.dbs[db]
 	sh.counts.Note(db)
 	sh.countType(s, o, 1)
+	sh.holds(db, object.ExtensionOf(o).Held())
 	if at := o.Deadline(); at != 0 {
 		s.expires++
 		s.keys.Mark(sh.e.place(hash), at)
@@ -127,6 +130,7 @@ func (sh *shard) remove(db int, hash uint64, o object.Object) {
 	s.keys.Remove(sh.e.place(hash), o)
 	sh.counts.Note(db)
 	sh.countType(s, o, -1)
+	sh.holds(db, counts.Load{}.Minus(object.ExtensionOf(o).Held()))
 	if o.Deadline() != 0 {
 		s.expires--
 	}
@@ -136,6 +140,7 @@ func (sh *shard) remove(db int, hash uint64, o object.Object) {
 // flush empties a database.
 func (sh *shard) flush(db int) {
 	sh.grow(db, -sh.dbs[db].weight)
+	sh.holds(db, counts.Load{}.Minus(sh.dbs[db].held))
 	for i, n := range sh.dbs[db].types {
 		sh.types[i].Add(int64(-n))
 	}
@@ -167,6 +172,14 @@ func (sh *shard) countType(s *space, o object.Object, n int) {
 	i := o.Kind().Number()
 	s.types[i] += n
 	sh.types[i].Add(int64(n))
+}
+
+// holds records that the keys of a database have more reservations by some.
+func (sh *shard) holds(db int, more counts.Load) {
+	if more != (counts.Load{}) {
+		sh.dbs[db].held = sh.dbs[db].held.Plus(more)
+		sh.held.Add(more)
+	}
 }
 
 // TypeCount is how many keys of all databases hold a type.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine/counts"
 	"rlserver/engine/effect"
 	"rlserver/engine/object"
 	"rlserver/engine/rule"
@@ -172,7 +173,7 @@ func contentOf(o object.Object) string {
 func requireSound(t testing.TB, e *Engine) {
 	t.Helper()
 	for i := range e.shards {
-		sh, weight := &e.shards[i], int64(0)
+		sh, weight, reserved := &e.shards[i], int64(0), counts.Load{}
 		var kinds [len(object.Types)]int64
 		for db := range sh.dbs {
 			if sh.dbs[db].keys == nil {
@@ -180,10 +181,11 @@ func requireSound(t testing.TB, e *Engine) {
 				require.Zero(t, sh.dbs[db].weight)
 				continue
 			}
-			n, expires, weighs := 0, 0, int64(0)
+			n, expires, weighs, held := 0, 0, int64(0), counts.Load{}
 			for o := range sh.dbs[db].keys.All() {
 				n++
 				weighs += object.Weigh(o)
+				held = held.Plus(object.ExtensionOf(o).Held())
 				kinds[o.Kind().Number()]++
 				if o.Deadline() != 0 {
 					expires++
@@ -210,8 +212,11 @@ func requireSound(t testing.TB, e *Engine) {
 			require.Equal(t, expires, sh.dbs[db].expires)
 			require.Equal(t, weighs, sh.dbs[db].weight, "the weight counted with each change")
 			weight += weighs
+			require.Equal(t, held, sh.dbs[db].held, "reservations")
+			reserved = reserved.Plus(held)
 		}
 		require.Equal(t, weight, sh.weight.Load())
+		require.Equal(t, reserved, sh.held.Load())
 		for kind, n := range kinds {
 			require.Equal(t, n, sh.types[kind].Load(), "keys of type %s", object.Types[kind])
 		}

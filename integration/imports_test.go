@@ -175,7 +175,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/engine/change",
 			"rlserver/internal/acl", "rlserver/internal/certs", "rlserver/internal/listen", "rlserver/internal/logins",
 			"rlserver/internal/storage",
-			"rlserver/engine", "rlserver/engine/eviction", "rlserver/engine/object",
+			"rlserver/engine", "rlserver/engine/eviction", "rlserver/engine/limit", "rlserver/engine/object",
 			"rlserver/resp/config/conffile", "rlserver/internal/grammar",
 			"rlserver/internal/smallfile",
 		},
@@ -406,7 +406,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/engine/object": {
 		ours: []string{
-			"rlserver/engine/ban",
+			"rlserver/engine/ban", "rlserver/engine/counts",
 			"rlserver/engine/effect", "rlserver/engine/eviction", "rlserver/engine/limit",
 			"rlserver/engine/reserve", "rlserver/engine/rule",
 			"rlserver/internal/bitmap", "rlserver/internal/dict", "rlserver/internal/grammar",

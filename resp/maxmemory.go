@@ -78,8 +78,8 @@ func (s *Server) usedMemory() int64 {
 	return max(0, s.Engine.Memory().Weight()+s.overhead.Load()+s.clientMemory())
 }
 
-// applyMemoryLimits applies the settings of memory: the budget of the keys to the engine, the
-// limits of clients to their pools.
+// applyMemoryLimits applies the settings of memory: the budget of the keys and the bounds of
+// reservations to the engine, the limits of clients to their pools.
 func (s *Server) applyMemoryLimits() {
 	s.Engine.SetEviction(s.Settings.Policy(), int(s.Settings.MemorySamples.Load()))
 	budget := int64(math.MaxInt64)
@@ -88,6 +88,7 @@ func (s *Server) applyMemoryLimits() {
 	}
 	s.Engine.SetBudget(budget)
 	s.Engine.SetBound(s.keyBound())
+	s.Engine.Memory().Reservations.Set(s.Settings.MaxReservations.Load(), s.Settings.SettledRetention.Load())
 	limit := s.Settings.ClientsLimit()
 	s.limits.Clients.Store(limit)
 	s.memory.Normal.Limit.Store(limit)

@@ -241,7 +241,12 @@ var (
 		"Memory by what uses it: keys, clients, or overhead, which is the rest of the process.", "use")
 	memoryMax        = gauge("memory_max_bytes", "maxmemory, which limits keys and overhead; 0: no limit.")
 	memoryClientsMax = gauge("memory_clients_max_bytes", "maxmemory-clients in bytes; 0: no limit.")
-	refusals         = counter("out_of_memory_errors_total", "Calls refused with OOM.")
+	reservations     = gauge("reservations", "Reservations, open ones and those that are remembered.")
+	reservedBytes    = gauge("reservations_bytes", "Memory of reservations, a part of that of keys.")
+	reservationsMax  = gauge("reservations_max_per_key", "max-reservations: how many open ones a key may have.")
+	retention        = gauge("settled_retention_seconds",
+		"For how long settled and lapsed reservations are remembered.")
+	refusals = counter("out_of_memory_errors_total", "Calls refused with OOM.")
 )
 
 func (m metrics) ofMemory(out chan<- prometheus.Metric, s *State) {
@@ -251,6 +256,10 @@ func (m metrics) ofMemory(out chan<- prometheus.Metric, s *State) {
 	memoryMax.count(out, s.Memory.Max)
 	memoryClientsMax.count(out, s.Memory.MaxClients)
 	refusals.count(out, s.Memory.Refused)
+	reservations.count(out, s.Memory.Reservations)
+	reservedBytes.count(out, s.Memory.Reserved)
+	reservationsMax.count(out, s.Memory.MaxReservations)
+	retention.send(out, float64(s.Memory.Retention)/1000)
 }
 
 var (

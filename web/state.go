@@ -117,6 +117,11 @@ type Memory struct {
 	MaxClients int64  `json:"maxClients"`
 	Refused    int64  `json:"refused"` // calls refused with OOM
 	Policy     string `json:"policy"`
+	// of Keys, those of reservations
+	Reserved        int64 `json:"-"`
+	Reservations    int64 `json:"-"`
+	MaxReservations int64 `json:"-"` // open ones of a key
+	Retention       int64 `json:"-"` // ms for which calls are remembered
 }
 
 // Used is the memory in use, as INFO shows it.

@@ -22,7 +22,7 @@ type webSource struct{ p *parts }
 func (s webSource) State() *web.State {
 	p := s.p
 	f, settings, clock := p.server.Figures(), p.settings, p.clock.Status()
-	keys := p.engine.Memory().Stats()
+	keys, held := p.engine.Memory().Stats(), p.engine.Memory().Reserved()
 	state := &web.State{
 		Version: version, Time: p.clock.Now(), Uptime: f.Uptime, Loading: f.Loading, Stopping: f.Stopping,
 		Expiry: f.CertificateExpiry,
@@ -38,7 +38,9 @@ func (s webSource) State() *web.State {
 		Memory: web.Memory{
 			Keys: p.engine.Memory().Weight(), Clients: f.ClientMemory, Overhead: f.Overhead,
 			Max: settings.MaxMemory(), MaxClients: settings.ClientsLimit(), Refused: f.OutOfMemory,
-			Policy: fmt.Sprint(settings.Policy()),
+			Policy:       fmt.Sprint(settings.Policy()),
+			Reservations: held.N, Reserved: held.Bytes,
+			MaxReservations: settings.MaxReservations.Load(), Retention: settings.SettledRetention.Load(),
 		},
 		Disk:  s.disk(),
 		Fsync: p.server.Stats.Fsync.Snapshot(), Snapshot: p.server.Stats.Snapshot.Snapshot(),

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"rlserver/engine/ban"
+	"rlserver/engine/counts"
 	"rlserver/engine/effect"
 	"rlserver/engine/reserve"
 	"rlserver/engine/rule"
@@ -84,6 +85,14 @@ func (x *Extension) Reservations() *reserve.Book {
 		return nil
 	}
 	return x.Book
+}
+
+// Held returns how many reservations there are, with those that are over, and their memory.
+func (x *Extension) Held() (l counts.Load) {
+	if x != nil && x.Book != nil {
+		l = counts.Load{N: int64(x.Book.Len()), Bytes: x.Book.Weight()}
+	}
+	return l
 }
 
 // Bans returns the state of bans; nil if there is none.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"rlserver/engine/limit"
 	"rlserver/internal/grammar"
 	"rlserver/internal/listen"
 	"rlserver/internal/logins"
@@ -300,6 +301,20 @@ func parseInteger(value string) (int64, error) {
 // memory returns a value that is a number of bytes, with or without a unit.
 func memory(least, most int64, at func(*Settings) *atomic.Int64) Value {
 	return number(least, most, at, ParseMemory)
+}
+
+// duration returns a value that is a duration as calls have them. The setting is in ms.
+func duration(at func(*Settings) *atomic.Int64) Value {
+	return Value{
+		Get: func(s *Settings) string { return limit.DurationText(at(s).Load()) },
+		Set: func(s *Settings, value string) (func(), error) {
+			ms, ok := limit.ParseDuration([]byte(value))
+			if !ok {
+				return nil, valueError("argument must be a duration from 1ms to 10 years, such as 30s, 10m or 1h")
+			}
+			return func() { at(s).Store(ms) }, nil
+		},
+	}
 }
 
 func number(least, most int64, at func(*Settings) *atomic.Int64, parse func(string) (int64, error)) Value {

@@ -112,6 +112,9 @@ type Settings struct {
 	memoryPolicy  atomic.Int64 // an eviction.Policy
 	MemorySamples atomic.Int64
 
+	MaxReservations  atomic.Int64 // open ones of a key
+	SettledRetention atomic.Int64 // ms
+
 	Stored            bool         // whether the server has a Store, so that its parameters apply
 	appendFsync       atomic.Int64 // index in fsyncPolicies
 	rewritePercentage atomic.Int64

@@ -215,6 +215,14 @@ var Parameters = []Parameter{
 	{Name: "maxmemory-samples", Group: groupService, Form: "N", Default: "5",
 		Help:  "How many keys an eviction chooses from, 5 by default.",
 		Value: integer(1, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.MemorySamples })},
+	{Name: "max-reservations", Group: groupService, Form: "N", Default: "100000",
+		Help: `How many open reservations (HOLD) a key may have, 100000 by default. Further ones are refused until some
+			are settled or lapse. As many calls at most are remembered that were settled or have lapsed.`,
+		Value: integer(1, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.MaxReservations })},
+	{Name: "settled-retention", Group: groupService, Form: "DURATION", Default: "10m", Example: "10m",
+		Help: `For how long a call is remembered after it was settled or its reservation has lapsed, so that the same
+			call again counts once: 10m by default.`,
+		Value: duration(func(s *Settings) *atomic.Int64 { return &s.SettledRetention })},
 
 	{Name: "pubsub-max-subscriptions-per-client", Group: groupService, Form: "N", Default: "100000",
 		Help:  "How many channels, patterns and shard channels one client may subscribe to, 100000 by default.",
