@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"strings"
 
 	"rlserver/engine/effect"
 	"rlserver/engine/object"
@@ -192,9 +191,9 @@ func (ss successions) end(o object.Object, now int64) bool {
 	if o.Deadline() == 0 {
 		return false
 	}
-	name, id, _ := strings.Cut(o.Name(), ":{")
+	name, _, ok := policy.SplitKey(o.Name())
 	s, found := ss[name]
-	if !found || !strings.HasSuffix(id, "}") || o.Kind() != algorithmOf(s.before).holds {
+	if !ok || !found || o.Kind() != algorithmOf(s.before).holds {
 		return false
 	}
 	if s.before.Rule().Kind != s.after.Rule().Kind {

@@ -10,6 +10,7 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
+	"rlserver/engine/policy"
 	"rlserver/engine/rule"
 	"rlserver/resp/command"
 	"rlserver/web"
@@ -217,9 +218,9 @@ func ruleOf(e *engine.Engine, db int, k engine.Key) *rule.Rule {
 	if by := e.DeniedBy(db, k); by != nil {
 		return by
 	}
-	if name, id, found := strings.Cut(string(k.Name), ":{"); found && strings.HasSuffix(id, "}") {
-		if policy := e.Policy(name); policy != nil {
-			return policy.Rule()
+	if name, _, ok := policy.SplitKey(string(k.Name)); ok {
+		if p := e.Policy(name); p != nil {
+			return p.Rule()
 		}
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"iter"
 	"math/bits"
 	"slices"
-	"strings"
 	"unsafe"
 )
 
@@ -36,17 +35,20 @@ type Override struct {
 
 // Of reports whether the override is one of a policy.
 func (o *Override) Of(name string) bool {
-	return strings.HasPrefix(o.Key, name) && strings.HasPrefix(o.Key[len(name):], ":{")
+	return o.Policy() == name
 }
 
 // Policy returns the name of the policy.
 func (o *Override) Policy() string {
-	name, _, _ := strings.Cut(o.Key, ":{")
+	name, _, _ := SplitKey(o.Key)
 	return name
 }
 
-// ID returns the id whose override of a policy it is.
-func (o *Override) ID(name string) string { return o.Key[len(name)+len(":{") : len(o.Key)-len("}")] }
+// ID returns the id.
+func (o *Override) ID() string {
+	_, id, _ := SplitKey(o.Key)
+	return id
+}
 
 // encode returns the record of an override.
 func (o *Override) encode() string {

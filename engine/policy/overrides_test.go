@@ -62,7 +62,7 @@ func TestOverridesAreLikeAMap(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, want, o)
 	}
-	assert.Equal(t, "7", (&Override{Key: "p1:{7}"}).ID("p1"))
+	assert.Equal(t, "7", (&Override{Key: "p1:{7}"}).ID())
 }
 
 // What is there all the time is visited, though the table grows and shrinks in between.
@@ -118,4 +118,22 @@ func heap() int64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+func TestSplitKey(t *testing.T) {
+	for _, c := range []struct {
+		key, name, id string
+		ok            bool
+	}{
+		{"p:{7}", "p", "7", true}, {"a:b:{7}", "a:b", "7", true}, {"p:{}}", "p", "}", true},
+		{"p:{a:{b}}", "p", "a:{b}", true},
+		{"p:{}", "p", "", true}, {":{7}", "", "7", true},
+		{"", "", "", false}, {"}", "", "", false},
+		{"p:{", "", "", false}, {"p:{7", "", "", false}, {"p{7}", "", "", false},
+	} {
+		name, id, ok := SplitKey(c.key)
+		assert.Equal(t, []any{c.name, c.id, c.ok}, []any{name, id, ok}, c.key)
+		of, _, ok := SplitKey([]byte(c.key))
+		assert.Equal(t, []any{c.name, c.ok}, []any{string(of), ok}, c.key)
+	}
 }

@@ -93,6 +93,17 @@ func (p *Policy) Ban() *ban.Rule {
 	return &p.of.Ban
 }
 
+// SplitKey returns the policy and the id of a key policy:{id}; ok is false for any other key.
+func SplitKey[T string | []byte](key T) (name, id T, ok bool) {
+	end := len(key) - 1
+	for i := 0; i < end && key[end] == '}'; i++ {
+		if key[i] == ':' && key[i+1] == '{' { // no policy's name has a brace
+			return key[:i], key[i+2 : end], true
+		}
+	}
+	return name, id, false
+}
+
 // AppendKey appends the name of the key that the policy has for an id.
 func (p *Policy) AppendKey(b, id []byte) []byte {
 	b = append(append(b, p.Name()...), ":{"...)
@@ -112,7 +123,8 @@ func (p *Policy) HasKey(key, id []byte) bool {
 			counted = p.Networks().Append(nil, id, address)
 		}
 	}
-	return string(key[len(p.Name())+len(":{"):len(key)-len("}")]) == string(counted)
+	_, of, ok := SplitKey(key)
+	return ok && bytes.Equal(of, counted)
 }
 
 // Networks says as what the policy counts ids that are IP addresses.

@@ -126,7 +126,7 @@ func (s *Sharded) Scan(p *Policy, from uint64, n int, visit func(id, definition 
 		place, more := t.Scan(s.place(from), n, func(o Override) {
 			n--
 			if _, ok := p.Numbers(o); ok && o.Of(p.Name()) {
-				visit(o.ID(p.Name()), o.Definition)
+				visit(o.ID(), o.Definition)
 			}
 		})
 		if more {

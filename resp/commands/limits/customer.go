@@ -9,7 +9,10 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
+	"rlserver/engine/policy"
+	"rlserver/internal/grammar"
 	"rlserver/resp/command"
+	"rlserver/resp/glob"
 )
 
 // One customer at a glance: the commands that look at an id under several policies, or at the ids
@@ -35,7 +38,7 @@ var policyIDs = &command.Command{Name: "ids", Arity: -3, Since: "1.0.0",
 	Complexity: "O(1) for every call, O(N) for a complete iteration, with N all keys",
 	Syntax:     "name [CURSOR cursor] [COUNT count] [MATCH pattern]",
 	Summary: "Iterate over the ids of a policy with what each has used, as SCAN does over keys: the " +
-		"reply begins with the next cursor, 0 at the end", Run: walkIDs}
+		"reply begins with the next cursor, 0 at the end", Run: listIDs}
 
 // usageKeys hashes the keys policy:{id} of the policies that are named; without names, of all.
 func usageKeys(h *command.Hasher, words [][]byte) {
@@ -82,11 +85,11 @@ func policiesOf(c *command.Call) (names [][]byte, err error) {
 		return nil, errPoliciesChanged
 	}
 	for i, name := range names {
-		if prefix := append(slices.Clone(name), ":{"...); !bytes.HasPrefix(c.Args.Keys[i].Name, prefix) {
+		if of, _, _ := policy.SplitKey(c.Args.Keys[i].Name); !bytes.Equal(of, name) {
 			return nil, errPoliciesChanged
 		}
 		if c.Env.Engine.Policy(string(name)) == nil {
-			return nil, engine.Error(fmt.Sprintf("ERR no such policy '%.128s'", name))
+			return nil, policy.NoSuchPolicy(name)
 		}
 	}
 	return names, c.Tx.KeysHold(names, c.Args.Keys, id)
@@ -159,30 +162,74 @@ func reset(c *command.Call) error {
 	return c.ReplyCount(deleted, nil)
 }
 
-// idsStep is how many keys RL.POLICY IDS visits between two checks whether the client is still
-// connected.
-const idsStep = 1024
+// listIDs handles RL.POLICY IDS name [CURSOR cursor] [COUNT count] [MATCH pattern].
+func listIDs(c *command.Call) error {
+	wanted := c.Args.Next()
+	if c.Env.Engine.Policy(string(wanted)) == nil {
+		return policy.NoSuchPolicy(wanted)
+	}
+	return walkIDs(c, func(name, _ []byte) bool { return bytes.Equal(name, wanted) }, writeUse)
+}
 
-// walkIDs handles RL.POLICY IDS name [CURSOR cursor] [COUNT count] [MATCH pattern]. Like SCAN, it
-// locks one shard at a time: an id that has a key throughout is returned once or more.
-func walkIDs(c *command.Call) error {
-	name := c.Args.Next()
+// writeUse writes the id of a key with what it has used, unless the key is no limiter's.
+func writeUse(c *command.Call, k engine.Key) (written bool, err error) {
+	if !c.Tx.Exists(k) {
+		return false, nil
+	}
+	name, id, _ := policy.SplitKey(k.Name)
+	d, err := lookAt(c, name, k)
+	if err != nil {
+		if err == engine.ErrWrongType {
+			err = nil
+		}
+		return false, err
+	}
+	c.Reply.Mapping(4)
+	c.Reply.BulkString("id")
+	c.Reply.Bulk(id)
+	writeNumber(c, "used", d.Limit-d.Remaining)
+	writeNumber(c, "limit", d.Limit)
+	writeNumber(c, "held", c.Tx.Held(k))
+	return true, nil
+}
+
+// walkIDs handles [CURSOR cursor] [COUNT count] [MATCH pattern]: it calls write for the keys
+// policy:{id} that are wanted. Like SCAN, it locks one shard at a time: what is there throughout is
+// written once or more.
+func walkIDs(
+	c *command.Call, wanted func(name, id []byte) bool, write func(*command.Call, engine.Key) (bool, error),
+) error {
 	o, cursor, err := takeCursor(c)
 	if err != nil {
 		return err
 	}
-	if c.Env.Engine.Policy(string(name)) == nil {
-		return engine.Error(fmt.Sprintf("ERR no such policy '%.128s'", name))
-	}
-
 	mark, n := c.Reply.BeginArray(), 0
 	for left := o.Count; ; {
 		step := min(left, idsStep)
-		next, written, err := writeIDs(c, &o, name, cursor, step)
-		if err != nil {
+		var keys []engine.Key
+		next, ok := c.Tx.Scan(c.Env.Clock(), c.DB, cursor, step, func(key []byte, _ object.Type) {
+			if name, id, ok := policy.SplitKey(key); ok && validCheckID(id) && o.Match(id) && wanted(name, id) {
+				keys = append(keys, c.Env.Engine.Key(slices.Clone(key)))
+			}
+		})
+		for i := 0; ok && err == nil && i < len(keys); i++ {
+			ok = c.Tx.Step(c.Env.Clock(), c.DB, keys[i:i+1], func() {
+				var written bool
+				if written, err = write(c, keys[i]); written {
+					n++
+				}
+			})
+		}
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			return command.ErrBusy
+		}
+		if err := o.Err(c); err != nil {
 			return err
 		}
-		cursor, n = next, n+written
+		cursor = next
 		if left -= step; cursor == 0 || left == 0 {
 			break
 		}
@@ -191,51 +238,39 @@ func walkIDs(c *command.Call) error {
 	return nil
 }
 
-// writeIDs visits some keys from a cursor on, and writes the ids among them with what they have
-// used.
-func writeIDs(c *command.Call, o *command.ScanOptions, name []byte, cursor uint64, count int) (
-	next uint64, written int, err error,
-) {
-	var ids [][]byte
-	prefix := append(slices.Clone(name), ":{"...)
-	next, ok := c.Tx.Scan(c.Env.Clock(), c.DB, cursor, count, func(key []byte, _ object.Type) {
-		if id, ok := bytes.CutPrefix(key, prefix); ok && bytes.HasSuffix(id, []byte("}")) {
-			if id = id[:len(id)-1]; validCheckID(id) && o.Match(id) {
-				ids = append(ids, slices.Clone(id))
-			}
-		}
-	})
-	if !ok {
-		return 0, 0, command.ErrBusy
-	}
-	for _, id := range ids {
-		k := []engine.Key{c.Env.Engine.Key(append(append(slices.Clone(prefix), id...), '}'))}
-		var d limit.Decision
-		found, held := false, int64(0)
-		ok := c.Tx.Step(c.Env.Clock(), c.DB, k, func() {
-			if found = c.Tx.Exists(k[0]); found {
-				d, err = lookAt(c, name, k[0])
-				held = c.Tx.Held(k[0])
-			}
-		})
+// idsStep is how many keys a walk visits between two checks whether the client is still connected.
+const idsStep = 1024
+
+// takeCursor takes the options of an iteration over ids.
+func takeCursor(c *command.Call) (o command.ScanOptions, cursor uint64, err error) {
+	o = command.ScanOptions{Pattern: glob.New([]byte("*"), false), Count: command.DefaultScanCount}
+	for c.Args.More() {
 		switch {
-		case !ok:
-			return 0, 0, command.ErrBusy
-		case !found || err == engine.ErrWrongType:
-			continue
-		case err != nil:
-			return 0, 0, err
+		case c.Args.Word("CURSOR"):
+			cursor = c.Args.Cursor()
+		case c.Args.Word("MATCH"):
+			o.Pattern.Text = c.Args.Next()
+		case c.Args.Word("COUNT"):
+			o.Count = int(parseAmount(&c.Args, "COUNT", 1))
+		default:
+			c.Args.Fail(engine.ErrSyntax)
 		}
-		c.Reply.Mapping(4)
-		c.Reply.BulkString("id")
-		c.Reply.Bulk(id)
-		writeNumber(c, "used", d.Limit-d.Remaining)
-		writeNumber(c, "limit", d.Limit)
-		writeNumber(c, "held", held)
-		written++
 	}
-	return next, written, o.Err(c)
+	return o, cursor, c.Args.End()
 }
 
 // mergeIDs is command.MergeScan with the cursor behind its keyword.
 func mergeIDs(m *command.Merger) { mergeCursor(m, 3) }
+
+// mergeCursor is command.MergeScan with the cursor behind its keyword, among options from a word
+// on.
+func mergeCursor(m *command.Merger, options int) {
+	for i := options; i+1 < len(m.Words); i += 2 {
+		if grammar.EqualFold(m.Words[i], "CURSOR") {
+			command.MergeScanAt(m, i+1)
+			return
+		}
+	}
+	m.Words = append(slices.Clone(m.Words), []byte("CURSOR"), []byte("0"))
+	command.MergeScanAt(m, len(m.Words)-1)
+}
