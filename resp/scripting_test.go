@@ -192,6 +192,43 @@ func TestScriptsThatWriteWithoutEndAreEnded(t *testing.T) {
 		"1", "k"))
 }
 
+// The reply of a command that a script calls takes memory before the script has its values, also
+// if it does not want them. A script that it is too large for ends, also within pcall.
+func TestRepliesOfCommandsCountAsMemoryOfTheirScripts(t *testing.T) {
+	ts := startServer(t, config.Defaults{"lua-memory-limit": "1mb"})
+	c := ts.dial()
+	element := strings.Repeat("x", 1000)
+	for i := range 1200 {
+		c.pipe("RPUSH list "+element+fmt.Sprint(i), "SADD set "+element+fmt.Sprint(i),
+			"ZADD zset 1 "+element+fmt.Sprint(i), "HSET hash "+element+fmt.Sprint(i)+" 1",
+			"MSET "+element+fmt.Sprint(i)+" 1")
+	}
+	c.send("SET", "string", strings.Repeat("x", 2<<20))
+	const tooLarge = "-ERR not enough memory: what a script holds is limited by lua-memory-limit script: "
+	for _, call := range []string{"LRANGE', 'list', 0, -1", "SMEMBERS', 'set'", "ZRANGE', 'zset', 0, -1",
+		"HKEYS', 'hash'", "GET', 'string'", "KEYS', '*'", "SUNION', 'set', 'none'", "SORT', 'list', 'ALPHA'"} {
+		require.Equal(t, "+OK", c.do("CONFIG SET lua-undeclared-keys yes"))
+		for _, how := range []string{"redis.call('", "redis.pcall('", "pcall(redis.call, '"} {
+			got := c.eval(how+call+") return 1", "0")
+			assert.Contains(t, got, tooLarge, how+call)
+		}
+	}
+	assert.Contains(t, c.eval("redis.pcall('LPOP', 'list', 2000) return 1", "0"), tooLarge)
+	assert.Equal(t, ":0", c.do("LLEN list"), "the command has run")
+	assert.Equal(t, ":1000", c.eval("local n = 0 for i = 0, 999 do n = n + #redis.call('ZRANGE', 'zset', i, i) end "+
+		"return n", "0"), "small ones are many")
+	assert.Equal(t, "25", c.field("scripts_ended_for_memory"))
+	require.Equal(t, ":2", c.do("DEL set hash"))
+
+	require.Equal(t, "+OK", c.do("CONFIG SET lua-memory-limit 8mb"))
+	require.Equal(t, "+OK", c.do("CONFIG SET lua-memory-total 1mb"))
+	assert.Contains(t, c.eval("redis.pcall('GET', 'string') return 1", "0"),
+		"-ERR not enough memory: what all running scripts hold is limited by lua-memory-total")
+	require.Equal(t, "+OK", c.do("CONFIG SET lua-memory-total 8mb"))
+	assert.Equal(t, ":2097152", c.eval("redis.call('GET', 'string') return #redis.call('GET', 'string')", "0"))
+	assert.Zero(t, c.number("used_memory_vm_eval"))
+}
+
 // failing is a journal whose disk fails when it gets the second change: the first is the script.
 type failing struct {
 	*slowJournal

@@ -74,6 +74,7 @@ func (st *State) call(L *glua.LState, raises bool) int {
 	if fault == "" {
 		st.watch.endTurn()
 		reply := st.host.Do(st.args.words, st.resp3)
+		st.watch.raiseIfDead()
 		switch {
 		case reply[0] == '-':
 			fault, counted = strings.TrimSuffix(string(reply[1:]), "\r\n"), true

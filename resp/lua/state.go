@@ -16,7 +16,8 @@ import (
 // Host is what a script calls.
 type Host interface {
 	// Do runs a command, and returns its reply in the protocol, which is valid until the next
-	// call. resp3 is what redis.setresp has set. The words are valid until it returns.
+	// call. resp3 is what redis.setresp has set. The words are valid until it returns. The reply
+	// may become as large as State.MayReply says.
 	Do(words [][]byte, resp3 bool) (reply []byte)
 	// Allowed reports whether the user may run a command.
 	Allowed(words [][]byte) (bool, error)

@@ -36,6 +36,7 @@ type watch struct {
 	lasting int64 // bytes that the interpreter does not free: keys that were deleted
 	loaded  int64 // bytes of chunks
 	granted int64 // of Scripts.memory
+	held    int64 // bytes that the script could reach when memory was last measured
 	// reserved are bytes that are being built, see reserve.
 	reserved int64
 	turn     time.Time // when it took Scripts.turn; zero: it has not
@@ -51,7 +52,7 @@ type watch struct {
 const firstBytes = 64 << 10
 
 func (w *watch) reset(l Limits, all *Scripts) {
-	w.left, w.charged, w.lasting, w.loaded, w.reserved = perCheck, 0, 0, 0, 0
+	w.left, w.charged, w.lasting, w.loaded, w.reserved, w.held = perCheck, 0, 0, 0, 0, 0
 	w.limits, w.all = l, all
 	w.until = firstBytes
 	w.begun, w.overdue, w.dead = time.Time{}, false, ""
@@ -156,9 +157,34 @@ const (
 
 // refuse ends the script for the memory that it needs.
 func (w *watch) refuse(why string) {
+	w.refuseLater(why)
+	w.raiseIfDead()
+}
+
+// refuseLater is refuse within a command that the script has called, which runs to its end.
+func (w *watch) refuseLater(why string) {
 	w.dead = why
 	w.all.refused.Add(1)
-	w.raiseIfDead()
+}
+
+// MayReply is the wire.Limiter of the commands that the script calls: their replies take memory
+// before the script has their values. If one is too large, the script ends when the command has
+// ended.
+func (st *State) MayReply(size, capacity int) (next int) {
+	w := &st.watch
+	switch bytes := int64(max(size, capacity)); {
+	case w.dead != "":
+		return 0
+	case size <= firstBytes:
+		return firstBytes + 1
+	case int64(size) > w.limits.Memory:
+		w.refuseLater(errMemory)
+		return 0
+	case w.held+bytes > w.granted && !w.grant(w.held+bytes):
+		w.refuseLater(errMemoryAll)
+		return 0
+	}
+	return size + min(size/4, int(w.limits.Memory)-size) + 1
 }
 
 // measure measures what the script holds with the next bytes, and ends it if that is too much.
@@ -177,8 +203,8 @@ func (w *watch) measure(next int64) {
 		m.thread(th)
 	}
 	m.value(w.st.result)
-	held := m.run() + w.lasting + w.loaded + w.reserved
-	held += max(next, pending/64)
+	w.held = m.run() + w.lasting + w.loaded
+	held := w.held + w.reserved + max(next, pending/64)
 	if held > w.limits.Memory {
 		w.refuse(errMemory)
 	}

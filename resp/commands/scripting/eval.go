@@ -12,6 +12,7 @@ import (
 	"rlserver/resp/command"
 	"rlserver/resp/executor"
 	"rlserver/resp/lua"
+	"rlserver/resp/wire"
 )
 
 const (
@@ -183,10 +184,7 @@ func (p *program) end() {
 	}
 	p.caller, p.entry, p.shown, p.prepared = nil, nil, nil, command.Prepared{}
 	p.Release()
-	if cap(p.Reply.B) > maxKeptReply {
-		p.Reply.B = nil
-	}
-	p.Call = command.Call{Reply: p.Reply}
+	p.Call = command.Call{Reply: wire.Reply{B: p.Reply.B}}
 	programs.Put(p)
 }
 

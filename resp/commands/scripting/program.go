@@ -10,6 +10,7 @@ import (
 	"rlserver/resp/diagnostics"
 	"rlserver/resp/executor"
 	"rlserver/resp/lua"
+	"rlserver/resp/wire"
 )
 
 const (
@@ -35,9 +36,16 @@ func undeclared(name []byte) error {
 
 // Do implements lua.Host.
 func (p *program) Do(words [][]byte, resp3 bool) []byte {
-	if p.Reply.B, p.Reply.RESP3 = p.Reply.B[:0], resp3; cap(p.Reply.B) > maxKeptReply {
+	p.Reply = wire.Reply{B: p.Reply.B[:0], RESP3: resp3, Limiter: p.state}
+	p.call(words)
+	reply := p.Reply.B
+	if cap(reply) > maxKeptReply { // the script may run for long
 		p.Reply.B = nil
 	}
+	return reply
+}
+
+func (p *program) call(words [][]byte) {
 	begun := p.Env.Time.Elapsed()
 	prepared := &p.prepared
 	err := p.Env.Executor.Resolve(prepared, words, p.likely())
@@ -49,12 +57,12 @@ func (p *program) Do(words [][]byte, resp3 bool) []byte {
 	if err != nil {
 		if prepared.Command == nil {
 			p.ReplyError(err.Error())
-			return p.Reply.B
+			return
 		}
 		p.Command = prepared.Command
 		p.Env.Stats.Rejected(prepared.Command.Index, int(p.Client))
 		p.ReplyError(err.Error())
-		return p.Reply.B
+		return
 	}
 	c := prepared.Command
 	if p.calls < len(p.before) {
@@ -78,7 +86,6 @@ func (p *program) Do(words [][]byte, resp3 bool) []byte {
 		p.Long()
 	}
 	p.monitor(prepared)
-	return p.Reply.B
 }
 
 // likely returns the command that is called next, if the script calls what the last one did.
