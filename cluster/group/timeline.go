@@ -17,18 +17,19 @@ import (
 // the clocks of the nodes. So a change of leaders turns it neither forward nor back, whatever the
 // system clocks say, and makes no window shorter.
 type timeline struct {
-	source clock.Source
-	clocks func(own, now int64) int64 // see Options.Clocks
-	point  atomic.Pointer[point]
-	// an entry of a leadership that began or went on after the start of this process was applied
-	live     atomic.Bool
+	source   clock.Source
+	clocks   func(own, now int64) int64 // see Options.Clocks
+	point    atomic.Pointer[point]
 	arrivals arrivals
 }
 
-// point is the latest time in the log, and when its entry has arrived.
+// point is the latest time in the log, and when its entry has arrived. It is replaced as a whole:
+// others are told an estimate only if it is known, and must not get that of an old log instead.
 type point struct {
 	at      int64 // Unix ms
 	arrived time.Duration
+	// an entry of a leadership that began or went on after the start of this process was applied
+	live bool
 }
 
 func newTimeline(source clock.Source) *timeline {
@@ -38,19 +39,19 @@ func newTimeline(source clock.Source) *timeline {
 }
 
 // saw is called with the index and the time of each entry, Unix ms, and with index 0 for the latest
-// time in a snapshot. live reports that the entry is not just one of before the start of this
-// process. An entry without a time, as a barrier is, says nothing: in a new cluster all others
-// would take the time to be 0, and tell so to the first leader.
+// time in a snapshot, by one goroutine. live reports that the entry is not just one of before the
+// start of this process. An entry without a time, as a barrier is, says nothing: in a new cluster
+// all others would take the time to be 0, and tell so to the first leader.
 func (t *timeline) saw(index uint64, ms int64, live bool) {
 	if ms == 0 {
 		return
 	}
-	if live {
-		t.live.Store(true)
+	p := *t.point.Load()
+	if ms >= p.at {
+		p.at, p.arrived = ms, t.arrivals.of(index, t.source.Elapsed())
 	}
-	if ms >= t.point.Load().at {
-		t.point.Store(&point{ms, t.arrivals.of(index, t.source.Elapsed())})
-	}
+	p.live = p.live || live
+	t.point.Store(&p)
 }
 
 // arrive notes that entries are about to be stored here. They may be applied much later, as when
@@ -109,7 +110,7 @@ const (
 // present leadership was applied since the start: then it only knows when its log ends.
 func (t *timeline) estimate() (ms int64, ok bool) {
 	p := t.point.Load()
-	return p.at + (t.source.Elapsed() - p.arrived).Milliseconds(), t.live.Load()
+	return p.at + (t.source.Elapsed() - p.arrived).Milliseconds(), p.live
 }
 
 // latest returns the latest time in the log, Unix ms; 0: there is none.
@@ -121,13 +122,13 @@ func (t *timeline) latest() int64 { return t.point.Load().at }
 // later leadership of this replica: the first entry does.
 func (t *timeline) begin(ask func(log int64) (ms int64, ok bool)) *clock.Clock {
 	least := int64(0)
-	if log := t.latest(); !t.live.Load() {
-		ms, ok := ask(log)
+	if p := t.point.Load(); !p.live {
+		ms, ok := ask(p.at)
 		if !ok {
 			wall, _ := t.source.Read()
-			ms = Since(log, wall/1000)
+			ms = Since(p.at, wall/1000)
 		}
-		least = max(ms, log+1) * 1000
+		least = max(ms, p.at+1) * 1000
 	}
 	wall, elapsed := t.source.Read()
 	p := t.point.Load()

@@ -113,6 +113,35 @@ func TestAnEntryWithoutATimeSaysNothing(t *testing.T) {
 	assert.Equal(t, noon, leader.begin(asks(follower)).Now())
 }
 
+// Another node may ask at any moment, also while the first entry since the start is applied: it
+// must not get the end of the old log for the present time.
+func TestWhoAsksWhileAnEntryIsAppliedDoesNotGetTheEndOfTheLog(t *testing.T) {
+	for _, end := range []int64{0, noon - 72*hour} { // of the own log; 0: it is empty
+		m := &machine{wall: noon, elapsed: 5 * time.Second}
+		asks := func() {}
+		source := m.source()
+		source.Elapsed = func() time.Duration { // saw reads the clock half way
+			asks()
+			return m.elapsed
+		}
+		tl := newTimeline(source)
+		tl.saw(1, end, false)
+		asked := 0
+		asks = func() {
+			asks = func() {}
+			if ms, ok := tl.estimate(); ok {
+				assert.Equal(t, noon, ms)
+			}
+			asked++
+		}
+		tl.saw(2, noon, true)
+		assert.Equal(t, 1, asked)
+		ms, ok := tl.estimate()
+		assert.True(t, ok)
+		assert.Equal(t, noon, ms)
+	}
+}
+
 // A leadership that ends before its first entry leaves nothing that a later one could go on from.
 func TestALeadershipWithoutAnyEntrySaysNothing(t *testing.T) {
 	for _, end := range []int64{0, noon - 8*hour} { // of the own log; 0: it is empty
