@@ -189,10 +189,7 @@ func TestNodesMakeACluster(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, func(i int, o *Options) {
 		if i == 2 {
-			o.Clock = clock.Source{Elapsed: o.Clock.Elapsed, Read: func() (int64, time.Duration) {
-				wall, elapsed := clock.System().Read()
-				return wall - time.Hour.Microseconds(), elapsed
-			}}
+			o.Clock = clockThatIsOff(-time.Hour)
 		}
 	})
 	f.startAll()

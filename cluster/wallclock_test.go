@@ -16,15 +16,21 @@ import (
 	"rlserver/internal/clock"
 )
 
+// clockThatIsOff is the machine's clocks, but for the system clock, which is ahead.
+func clockThatIsOff(by time.Duration) clock.Source {
+	system := clock.System() // both read the same monotonic clock
+	return clock.Source{Elapsed: system.Elapsed, Read: func() (int64, time.Duration) {
+		wall, elapsed := system.Read()
+		return wall + by.Microseconds(), elapsed
+	}}
+}
+
 // A replica that is behind its leader knows the time of the entries that it applies, which may be
 // old: the system clock is not compared with that.
 func TestTheSystemClockIsComparedWithTheTimeOfGroupsThatAreUpToDate(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	off := clock.Source{Elapsed: clock.System().Elapsed, Read: func() (int64, time.Duration) {
-		wall, elapsed := clock.System().Read()
-		return wall - time.Hour.Microseconds(), elapsed
-	}}
+	off := clockThatIsOff(-time.Hour)
 	// warns reports whether a follower whose clock is an hour off warns, if the logs of the others
 	// end at an index.
 	warns := func(last uint64) (logged bool, err error) {
@@ -112,12 +118,7 @@ func TestTheMiddleOfTheClocksCounts(t *testing.T) {
 func TestAWrongClockAtATotalRestartIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	off := func(i int, by time.Duration) {
-		f.options[i].Clock = clock.Source{Elapsed: clock.System().Elapsed, Read: func() (int64, time.Duration) {
-			wall, elapsed := clock.System().Read()
-			return wall + by.Microseconds(), elapsed
-		}}
-	}
+	off := func(i int, by time.Duration) { f.options[i].Clock = clockThatIsOff(by) }
 	for round, c := range []struct{ away, a, b, c time.Duration }{
 		{0, time.Hour, 0, 0}, {0, 0, -time.Hour, time.Hour}, {72 * time.Hour, -time.Hour, 0, -1},
 	} {
