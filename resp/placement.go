@@ -128,7 +128,7 @@ func (s *session) passes(p *command.Prepared, at int) bool {
 	case proxied:
 		return p.Command.Flags&command.WhileSubscribed == 0
 	case ordinary:
-		return p.Command.HashKeys != nil && slot.Of(p.Words[p.Command.Keys[0].Begin]) != at
+		return p.Command.HashKeys != nil && slot.Of(p.NamedKey()) != at
 	}
 	return false
 }

@@ -92,12 +92,27 @@ func (a *AccessCheck) AllowsReadingAnyKey(u *acl.User, p *Prepared) bool {
 
 // MayReadAnyKey reports whether the user may read keys that the words of the call do not name.
 func (c *Call) MayReadAnyKey() bool {
-	check := NewAccessCheck(c.Env.Engine)
+	return NewAccessCheck(c.Env.Engine).AllowsReadingAnyKey(c.Account.User(), c.prepared())
+}
+
+// MayReadKey reports whether the user may run the call and read a key that its words do not name.
+func (c *Call) MayReadKey(name []byte) bool {
+	u := c.Account.User()
+	if u.Unrestricted() {
+		return true
+	}
+	call := NewAccessCheck(c.Env.Engine).describe(c.prepared())
+	call.Keys = append(call.Keys, acl.Key{Name: name, Access: acl.Read})
+	v, _ := u.Check(call)
+	return v == acl.Allowed
+}
+
+func (c *Call) prepared() *Prepared {
 	p := Prepared{Command: c.Command, Words: c.Words, Name: 1}
 	if c.Command.parent != nil {
 		p.Name = 2
 	}
-	return check.AllowsReadingAnyKey(c.Account.User(), &p)
+	return &p
 }
 
 // inRules returns the command that access rules name for this one, which is nearly always itself.
@@ -141,7 +156,7 @@ func (a *AccessCheck) describe(p *Prepared) *acl.Call {
 			access = accessBits(spec.variable(p.Words))
 		}
 		// one key: nearly all commands
-		if spec.Begin > 0 && spec.Last == 0 && !spec.Counted && !spec.rules {
+		if spec.Begin > 0 && spec.Last == 0 && !spec.Counted && spec.next == nil {
 			a.call.Keys = append(a.call.Keys, acl.Key{Name: p.Words[spec.Begin], Access: access})
 			continue
 		}

@@ -363,6 +363,17 @@ type Prepared struct {
 	Inside *[]byte // Call.Inside after it has run
 }
 
+// NamedKey returns the first key that the words of a call name, by which clients of a cluster
+// choose a node; nil if there is none. The command has keys.
+func (p *Prepared) NamedKey() (key []byte) {
+	p.Command.Keys[0].positions(p.Words, func(at int) {
+		if key == nil {
+			key = p.Words[at]
+		}
+	})
+	return key
+}
+
 // WantsAll reports whether a call needs the locks of all shards.
 func (p *Prepared) WantsAll() bool {
 	return p.All || p.Command.Flags&WholeKeyspace != 0 || p.Command.Reaches != nil && p.Command.Reaches(p.Words)

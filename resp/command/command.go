@@ -139,8 +139,11 @@ type KeySpec struct {
 	Counted  bool       // begin is the number of keys, which follow it
 	Patterns bool       // keys depend on patterns in the call and on the data
 	Token    string     // the key is the word after this one
-	rules    bool       // rules of RL.ALL begin here, each with its key
 	bits     acl.Access // Access for access rules; set by Register
+
+	// finds the index of the key after one, of the first after 0; 0: there is none. nil: the fields
+	// above say where the keys are
+	next func(words [][]byte, after int) int
 
 	// the access of one call, if its options decide; nil: Access
 	variable func(words [][]byte) (access string)
@@ -159,7 +162,7 @@ func KeyVariable(access string, at int, variable func(words [][]byte) string) Ke
 
 // single returns the index of the key if there is always exactly one, else 0.
 func (k *KeySpec) single() int {
-	if k.Last != 0 || k.Counted || k.rules {
+	if k.Last != 0 || k.Counted || k.next != nil {
 		return 0
 	}
 	return k.Begin
@@ -186,7 +189,22 @@ func KeysCounted(access string, at int) KeySpec {
 
 // KeysOfRules returns the specification of the keys of rules, which begin at an index.
 func KeysOfRules(access string, from int) KeySpec {
-	return KeySpec{Access: access, Begin: from, Step: 1, rules: true}
+	return KeysFound(access, from, func(words [][]byte, after int) int {
+		i := from
+		if after > 0 {
+			i = after + RuleLength(words[after:])
+		}
+		if i < len(words) && BeginsRule(words[i:]) {
+			return i
+		}
+		return 0
+	})
+}
+
+// KeysFound returns the specification of keys, the first mostly at an index, that next finds in the
+// words of a call: the one after a key, the first after 0; 0: there is none.
+func KeysFound(access string, from int, next func(words [][]byte, after int) int) KeySpec {
+	return KeySpec{Access: access, Begin: from, Step: 1, next: next}
 }
 
 // positions yields the indexes of the keys in a call. In a call that is too short, or has a wrong
@@ -204,8 +222,8 @@ func (k KeySpec) positions(words [][]byte, yield func(int)) {
 		}
 		return
 	}
-	if k.rules {
-		for i := k.Begin; i < len(words) && BeginsRule(words[i:]); i += RuleLength(words[i:]) {
+	if k.next != nil {
+		for i := k.next(words, 0); i > 0; i = k.next(words, i) {
 			yield(i)
 		}
 		return

@@ -290,7 +290,7 @@ func writeKeySpec(r *wire.Reply, k *KeySpec) {
 		writeTyped(r, "unknown", nil, nil)
 	case k.Counted:
 		writeTyped(r, "keynum", []string{"keynumidx", "firstkey", "keystep"}, []int{0, 1, k.Step})
-	case k.rules:
+	case k.next != nil:
 		writeTyped(r, "unknown", nil, nil) // COMMAND GETKEYS returns the keys
 	default:
 		writeTyped(r, "range", []string{"lastkey", "keystep", "limit"}, []int{k.Last, k.Step, 0})
@@ -330,7 +330,7 @@ func (c *Command) flagWords() (words []string) {
 func (c *Command) keyRange() (first, last, step int, all bool) {
 	if len(c.Keys) == 1 && !c.Keys[0].Counted {
 		k := c.Keys[0]
-		return k.Begin, k.end(), k.Step, !k.rules
+		return k.Begin, k.end(), k.Step, k.next == nil
 	}
 	all = true
 	for _, k := range c.Keys {

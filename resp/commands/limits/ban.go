@@ -13,9 +13,9 @@ func init() {
 			Flags: command.Readonly | command.Admin | command.Stepwise, Merge: mergeBanned,
 			Complexity: "O(1) for every call, O(N) for a complete iteration, with N all keys",
 			Syntax:     "[CURSOR cursor] [COUNT count] [MATCH pattern]",
-			Summary: "Iterate over the ids that policies have banned, as SCAN does over keys: id, policy, the " +
-				"ms until the ban ends, and how many bans there were in a row. The reply begins with the " +
-				"next cursor, 0 at the end.", Run: listBanned},
+			Summary: "Iterate over the ids that policies have banned, as SCAN does over keys, but only those " +
+				"whose keys the user may read: id, policy, the ms until the ban ends, and how many bans there were " +
+				"in a row. The reply begins with the next cursor, 0 at the end.", Run: listBanned},
 		&command.Command{Name: "rl.unban", Arity: -2, Flags: command.Write | command.Fast,
 			Keys: command.OneKey("RW update"), HashKeys: usageKeys, Since: "1.0.0",
 			Syntax:     "id [policy [policy ...]]",

@@ -37,8 +37,8 @@ var policyIDs = &command.Command{Name: "ids", Arity: -3, Since: "1.0.0",
 	Flags: command.Readonly | command.Admin | command.Stepwise, Merge: mergeIDs,
 	Complexity: "O(1) for every call, O(N) for a complete iteration, with N all keys",
 	Syntax:     "name [CURSOR cursor] [COUNT count] [MATCH pattern]",
-	Summary: "Iterate over the ids of a policy with what each has used, as SCAN does over keys: the " +
-		"reply begins with the next cursor, 0 at the end", Run: listIDs}
+	Summary: "Iterate over the ids of a policy with what each has used, as SCAN does over keys, but only " +
+		"those whose keys the user may read: the reply begins with the next cursor, 0 at the end", Run: listIDs}
 
 // usageKeys hashes the keys policy:{id} of the policies that are named; without names, of all.
 func usageKeys(h *command.Hasher, words [][]byte) {
@@ -194,8 +194,8 @@ func writeUse(c *command.Call, k engine.Key) (written bool, err error) {
 }
 
 // walkIDs handles [CURSOR cursor] [COUNT count] [MATCH pattern]: it calls write for the keys
-// policy:{id} that are wanted. Like SCAN, it locks one shard at a time: what is there throughout is
-// written once or more.
+// policy:{id} that are wanted and that the user may read. Like SCAN, it locks one shard at a time:
+// what is there throughout is written once or more.
 func walkIDs(
 	c *command.Call, wanted func(name, id []byte) bool, write func(*command.Call, engine.Key) (bool, error),
 ) error {
@@ -213,6 +213,9 @@ func walkIDs(
 			}
 		})
 		for i := 0; ok && err == nil && i < len(keys); i++ {
+			if !c.MayReadKey(keys[i].Name) {
+				continue
+			}
 			ok = c.Tx.Step(c.Env.Clock(), c.DB, keys[i:i+1], func() {
 				var written bool
 				if written, err = write(c, keys[i]); written {

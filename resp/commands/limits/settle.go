@@ -11,7 +11,7 @@ import (
 )
 
 func init() {
-	settleKeys := command.KeySpec{Access: "RW access update", Begin: 1, Last: -3, Step: 2}
+	settleKeys := command.KeysFound("RW access update", 1, nextSettled)
 	command.Register("ratelimit",
 		&command.Command{Name: "rl.settle", Arity: -5, Flags: command.Write | command.Fast,
 			Keys: []command.KeySpec{settleKeys}, HashKeys: keysOfSettle,
@@ -55,6 +55,24 @@ func (o *options) request(cost int64, named bool) (r reserve.Request, err error)
 // is the only one.
 func settlesPolicies(words [][]byte) bool {
 	return len(words) > 5 && grammar.EqualFold(words[1], "CHECK")
+}
+
+// nextSettled finds the words of an RL.SETTLE that are keys, see command.KeysFound: of policies the
+// id, by which clients of a cluster choose a node as for RL.CHECK.
+func nextSettled(words [][]byte, after int) int {
+	next := after + 2
+	switch {
+	case after == 0 && settlesPolicies(words):
+		return 2
+	case after == 0:
+		next = 1
+	case settlesPolicies(words):
+		return 0
+	}
+	if next > len(words)-3 {
+		return 0
+	}
+	return next
 }
 
 // keysOfSettle hashes the keys of RL.SETTLE, as those of RL.CHECK for policies.
