@@ -400,6 +400,7 @@ func Help(c *Call) error {
 	c.Reply.Status(strings.ToUpper(parent.Name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
 	for _, sub := range parent.Subs {
 		if sub != c.Command {
+			sub = sub.Quoted()
 			c.Reply.Status(strings.TrimSpace(strings.ToUpper(sub.Name) + " " + sub.Syntax))
 			c.Reply.Status("    " + strings.TrimSuffix(sub.Summary, ".") + ".")
 		}

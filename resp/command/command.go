@@ -23,8 +23,8 @@ type Command struct {
 	Channels   Channels // which arguments are channels
 	Categories string   // access categories that group and flags do not imply, separated by spaces
 
-	// What Redis' manual says of the command. It is recorded, see recorded.go: declarations only
-	// say what differs from Redis 7.0.15, and all for commands that it does not have.
+	// What Redis' manual says of the command. It is recorded, see Quoted: declarations only say
+	// what differs from Redis 7.0.15, and all for commands that it does not have.
 	Syntax     string // the arguments in the notation of the manual, see syntax.go
 	Since      string // the version of Redis, or of this server for its own commands
 	Complexity string
@@ -281,11 +281,9 @@ func Register(group string, family ...*Command) {
 		Table[c.Name] = c
 		c.upper = strings.ToUpper(c.Name)
 		c.number()
-		c.quote()
 		for _, sub := range c.Subs {
 			sub.parent, sub.OnFirstGroup, sub.Group = c, c.OnFirstGroup, cmp.Or(sub.Group, c.Group)
 			sub.number()
-			sub.quote()
 		}
 	}
 }

@@ -180,9 +180,9 @@ func printed(reply any) string {
 // eachCommand visits all declared commands and subcommands.
 func eachCommand(t *testing.T, check func(t *testing.T, c *command.Command)) {
 	for _, c := range command.Table.Sorted() {
-		t.Run(c.Name, func(t *testing.T) { check(t, c) })
+		t.Run(c.Name, func(t *testing.T) { check(t, c.Quoted()) })
 		for _, sub := range c.Subs {
-			t.Run(sub.FullName(), func(t *testing.T) { check(t, sub) })
+			t.Run(sub.FullName(), func(t *testing.T) { check(t, sub.Quoted()) })
 		}
 	}
 }

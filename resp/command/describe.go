@@ -249,7 +249,7 @@ func writeCommandInfo(r *wire.Reply, c *Command) {
 	for _, name := range categories {
 		r.Status("@" + name)
 	}
-	tips := strings.Fields(c.Tips)
+	tips := strings.Fields(c.Quoted().Tips)
 	r.Set(len(tips))
 	for _, tip := range tips {
 		r.BulkString(tip)
@@ -403,6 +403,7 @@ type docField struct {
 
 // writeCommandDocs writes the description of a command in COMMAND DOCS.
 func writeCommandDocs(r *wire.Reply, c *Command) {
+	c = c.Quoted()
 	text := func(s string) func() { return func() { r.BulkString(s) } }
 	fields := []docField{{"summary", text(c.Summary)}, {"since", text(c.Since)}, {"group", text(c.Group)}}
 	if c.Complexity != "" {

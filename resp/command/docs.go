@@ -109,7 +109,7 @@ func inGroup(group string) (list []*Command) {
 	for _, c := range Table.Sorted() {
 		for _, each := range append([]*Command{c}, c.Subs...) {
 			if each.Group == group && each.Run != nil {
-				list = append(list, each)
+				list = append(list, each.Quoted())
 			}
 		}
 	}

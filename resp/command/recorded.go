@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // recording describes the commands of Redis, one per line: see TestCommandsMatchRedis.
@@ -24,10 +25,9 @@ type recorded struct {
 	}
 }
 
-// recordings has what is recorded, by the full name of the command.
-var recordings = readRecordings()
-
-func readRecordings() map[string]*recorded {
+// recordings returns what is recorded, by the full name of the command. Most servers are never
+// asked for it, and reading it takes milliseconds.
+var recordings = sync.OnceValue(func() map[string]*recorded {
 	all := make(map[string]*recorded)
 	for line := range strings.Lines(recording) {
 		r := new(recorded)
@@ -37,19 +37,20 @@ func readRecordings() map[string]*recorded {
 		all[r.Name] = r
 	}
 	return all
-}
+})
 
-// quote completes the declaration of a command that Redis has with what its manual says of it.
-func (c *Command) quote() {
-	r := recordings[c.FullName()]
-	if r == nil {
-		return
+// Quoted returns a copy of a declaration, completed with what Redis' manual says of the command if
+// Redis has it.
+func (c *Command) Quoted() *Command {
+	q := *c
+	if r := recordings()[c.FullName()]; r != nil {
+		q.Syntax = cmp.Or(c.Syntax, r.Syntax)
+		q.Since = cmp.Or(c.Since, r.Docs.Since)
+		q.Complexity = cmp.Or(c.Complexity, r.Docs.Complexity)
+		q.Summary = cmp.Or(c.Summary, r.Docs.Summary)
+		q.Tips = cmp.Or(c.Tips, strings.Join(r.Tips, " "))
+		q.Deprecated = cmp.Or(c.Deprecated, r.Docs.DeprecatedSince)
+		q.ReplacedBy = cmp.Or(c.ReplacedBy, r.Docs.ReplacedBy)
 	}
-	c.Syntax = cmp.Or(c.Syntax, r.Syntax)
-	c.Since = cmp.Or(c.Since, r.Docs.Since)
-	c.Complexity = cmp.Or(c.Complexity, r.Docs.Complexity)
-	c.Summary = cmp.Or(c.Summary, r.Docs.Summary)
-	c.Tips = cmp.Or(c.Tips, strings.Join(r.Tips, " "))
-	c.Deprecated = cmp.Or(c.Deprecated, r.Docs.DeprecatedSince)
-	c.ReplacedBy = cmp.Or(c.ReplacedBy, r.Docs.ReplacedBy)
+	return &q
 }

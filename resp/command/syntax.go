@@ -74,7 +74,7 @@ var otherKinds = map[string]string{
 
 // Arguments parses the command's syntax. The result is not cached, as it is rarely needed.
 func (c *Command) Arguments() []Argument {
-	args, err := ParseSyntax(c.Syntax)
+	args, err := ParseSyntax(c.Quoted().Syntax)
 	if err != nil {
 		// a test parses every syntax
 		panic(fmt.Sprintf("resp: syntax of %s: %v", c.FullName(), err))

@@ -65,7 +65,7 @@ func (c *Command) findTooLong(words [][]byte, maxKeyLen int64) error {
 
 // wordName returns the name of a word in the syntax (id), or its option (ID), or its index.
 func (c *Command) wordName(words [][]byte, i int) string {
-	before := strings.Fields(c.Syntax)
+	before := strings.Fields(c.Quoted().Syntax)
 	for n, name := range before { // the arguments with a fixed index
 		if strings.ContainsAny(name, "[<") {
 			before = before[:n]
