@@ -99,6 +99,9 @@ func TestSettleIsAllOrNothing(t *testing.T) {
 		assert.Equal(t, "-", c.Do(call)[:1], call)
 		assert.Equal(t, "*1 *3 $1 x :3 :3600000", c.Do("RL.HOLDS a"), call)
 	}
+	many := strings.Repeat(" k 1", 128)
+	assert.Contains(t, c.Do("RL.SETTLE"+many+" ID x"), "-ERR key 'k' ")
+	assert.Contains(t, c.Do("RL.SETTLE a 1"+many+" ID x"), "-ERR too many keys: RL.SETTLE takes at most 128")
 	assert.Equal(t, "*2 *4 :1 :3 :1 :4 *4 :1 :3 :5 :0", c.Do("RL.SETTLE a 1 b 5 ID x"))
 }
 

@@ -32,6 +32,7 @@ const (
 	errHoldNeedsID = engine.Error("ERR HOLD needs ID and the call's id")
 	errHoldNothing = engine.Error("ERR HOLD reserves the cost: COST must be 1 or more")
 	errIDWithHold  = engine.Error("ERR ID goes with HOLD here: only sliding windows know their hits by name")
+	errTooManyKeys = engine.Error("ERR too many keys: RL.SETTLE takes at most 128, as many as the rules of RL.ALL")
 	errSettle      = engine.Error("ERR syntax error: RL.SETTLE takes key actual [key actual ...] ID call, or " +
 		"CHECK id policy [policy ...] COST actual [actual ...] ID call")
 )
@@ -100,8 +101,11 @@ func settle(c *command.Call) error {
 	if len(words) > 4 && grammar.EqualFold(words[0], "CHECK") {
 		return settlePolicies(c, words[1:n], call)
 	}
-	if n%2 != 0 {
+	switch {
+	case n%2 != 0:
 		return errSettle
+	case n/2 > maxRules:
+		return errTooManyKeys
 	}
 	c.Costs = c.Costs[:0]
 	for i := 1; i < n; i += 2 {
