@@ -55,7 +55,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/resp",
 			"rlserver/resp/command",
 			"rlserver/resp/config",
-			"rlserver/resp/pubsub",
+			"rlserver/resp/local", "rlserver/resp/pubsub", "rlserver/resp/wire",
 			"rlserver/internal/certs",
 			"rlserver/internal/clock", "rlserver/internal/listen",
 			"rlserver/engine", "rlserver/engine/background",
@@ -185,6 +185,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/cluster/overview", "rlserver/resp/wire",
 		},
 	},
+	"rlserver/resp/local":           {ours: []string{"rlserver/resp/forward", "rlserver/resp/wire"}},
 	"rlserver/resp/config/conffile": {ours: []string{"rlserver/internal/smallfile"}},
 	"rlserver/resp/wire": {
 		ours: []string{

@@ -70,6 +70,11 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			s.askForLogin(w, r)
 			return
 		case proven:
+		case r.Method == http.MethodPost && !isLocalName(r.Host):
+			// as below, and for clients of other machines too, as calls may change something
+			fail(w, http.StatusForbidden, "without a password, calls are made at localhost or an IP address only, "+
+				"not at "+r.Host)
+			return
 		case !isLoopback(r.RemoteAddr):
 			if s.access.Protected() {
 				fail(w, http.StatusForbidden, "protected mode: without a password or --http-token-file only clients "+
@@ -86,8 +91,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		denied := s.deniedCall(may, r)
 		switch {
 		case denied == "":
-			still := func() bool { return s.stillAllowed(may, proven, r) }
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), stillAllowedKey{}, still)))
+			client := &client{may: may, still: func() bool { return s.stillAllowed(may, proven, r) }}
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), clientKey{}, client)))
 		case r.Header.Get("Authorization") == "":
 			s.askForLogin(w, r)
 		default:
@@ -106,9 +111,22 @@ func (s *Server) deniedCall(may Permission, r *http.Request) string {
 	return ""
 }
 
-// stillAllowedKey is the context key of a func() bool that reports whether the request is still
-// allowed.
-type stillAllowedKey struct{}
+// client is who has sent a request that is allowed.
+type client struct {
+	may   Permission
+	still func() bool // reports whether the request is still allowed
+}
+
+// clientKey is the context key of a *client.
+type clientKey struct{}
+
+func clientOf(r *http.Request) *client { return r.Context().Value(clientKey{}).(*client) }
+
+// hasToken reports whether a request that is allowed has sent the token.
+func hasToken(r *http.Request) bool {
+	_, _, user := r.BasicAuth()
+	return r.Header.Get("Authorization") != "" && !user
+}
 
 // stillAllowed reports whether a request that was allowed still is: users and their rules may
 // change during a stream. As in Redis, a new password does not end a login.

@@ -1,10 +1,16 @@
 // Package web serves HTTP: metrics for Prometheus, health checks, and a page that shows the state
-// of the server. It changes nothing.
+// of the server and of single ids. Only what a user does on the page changes anything.
 //
 //	/                the page, see static/; it loads nothing from other hosts
 //	/api/history     the last hour, for the page's plots
 //	/api/events      the content of the page, once a second, as server-sent events
 //	/api/limiter     the state of one key
+//	/api/ids         the ids of a policy, with their use: RL.POLICY IDS
+//	/api/overrides   the ids for which a policy has other numbers: RL.POLICY LIST with FOR
+//	/api/banned      the ids that are banned: RL.BANNED
+//	/api/usage       what an id has used of each policy: RL.USAGE
+//	/api/reset       RL.RESET of an id, of one policy
+//	/api/unban       RL.UNBAN of an id, of one policy
 //	/metrics         metrics for Prometheus
 //	/healthz         the process answers
 //	/readyz/traffic  the data is loaded, the disk works, and the server is not stopping
@@ -39,6 +45,16 @@
 // A stream that is not ready for a frame skips it. The most denied keys are those of RL.TOP; a
 // click requests the state of one key, by the rule that last denied it.
 //
+// # Calls
+//
+// What the page shows of single ids comes from calls of the Redis protocol, as no counter has it:
+// calls.go, customers.go. They are made when someone asks, and never again by themselves. A request
+// walks keys until it has a page of ids or 0.3 s are over; at most four requests make calls at the
+// same time. The body has the id, which may be any bytes and too long for an address.
+//
+// A [Caller] makes them as the user of the request, who needs the permission for each. So there is
+// no second way to run a call, and in a cluster it runs where its keys are.
+//
 // # Access
 //
 // If clients of the Redis protocol need a password or there is a token, so do clients of HTTP,
@@ -51,6 +67,11 @@
 // rejects those on other machines, and those on this machine have to address it as localhost or by
 // its IP address: a page of another site can make a browser send requests here under the site's own
 // name, with any header.
+//
+// Paths that make calls take POST alone, with a body of JSON. A page of another site cannot send
+// that with the login that a browser keeps for this server: its origin is refused, and so is a type
+// that a form could send. Without a login they have to be addressed as localhost or by an IP
+// address from other machines too. The token changes nothing.
 //
 // With TLS, clients need no certificate, as browsers, Prometheus and probes rarely have one. If
 // tls-auth-clients is yes, a client without one has to log in or send the token.

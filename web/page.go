@@ -72,7 +72,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	control.SetReadDeadline(time.Time{}) // the stream may last longer than the request timeout
 
-	stillAllowed := r.Context().Value(stillAllowedKey{}).(func() bool)
+	stillAllowed := clientOf(r).still
 	frame, leave := s.sampler.watch()
 	defer leave()
 	text := "retry: 2000\n\n"

@@ -72,6 +72,7 @@ type Server struct {
 	maxStreams int64
 
 	failedLogins atomic.Int64
+	callers      chan struct{} // one for each request that makes calls
 	streams      atomic.Int64
 	cutOff       atomic.Int64 // streams that ended because the reader was too slow or left
 
@@ -86,7 +87,8 @@ func New(o Options) *Server {
 	s := &Server{
 		source: o.Source, access: o.Access, log: o.Log, timeouts: o.Timeouts,
 		encrypted: o.TLS != nil, places: newPlaces(o.MaxConnections, o.Health), maxStreams: int64(o.MaxStreams),
-		hint: func() string { return "this port speaks HTTP, not the Redis protocol: use port " + o.RESPPort() },
+		callers: make(chan struct{}, maxCalls),
+		hint:    func() string { return "this port speaks HTTP, not the Redis protocol: use port " + o.RESPPort() },
 	}
 	s.ended, s.end = context.WithCancel(context.Background())
 	s.sampler = newSampler(o.Source)
@@ -170,6 +172,10 @@ func (s *Server) routes(debug bool) http.Handler {
 	guarded.HandleFunc("/api/events", s.events)
 	guarded.HandleFunc("/api/limiter", s.limiter)
 	guarded.Handle("/", page())
+	calls := s.calls()
+	for path, call := range calls {
+		guarded.Handle(path, call)
+	}
 	if debug {
 		guarded.HandleFunc("/debug/pprof/", pprof.Index)
 		guarded.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
@@ -178,7 +184,7 @@ func (s *Server) routes(debug bool) http.Handler {
 		guarded.HandleFunc("/debug/pprof/trace", s.withoutTimeout(pprof.Trace))
 	}
 	mux.Handle("/", s.guard(guarded))
-	return readOnly(seated(mux))
+	return s.methods(calls, seated(mux))
 }
 
 // withoutTimeout extends the timeout for a profile, whose duration is a parameter of the request.
@@ -194,8 +200,9 @@ const contentSecurity = "default-src 'none'; script-src 'self'; style-src 'self'
 	"'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// readOnly rejects methods other than GET and HEAD, and sets the headers of all responses.
-func readOnly(next http.Handler) http.Handler {
+// methods rejects methods other than GET and HEAD or, of the paths of calls, other than POST, and
+// sets the headers of all responses.
+func (s *Server) methods(calls map[string]http.HandlerFunc, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", contentSecurity)
@@ -204,9 +211,19 @@ func readOnly(next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		switch {
+		case calls[r.URL.Path] != nil:
+			if r.Method != http.MethodPost {
+				h.Set("Allow", "POST")
+				fail(w, http.StatusMethodNotAllowed, "this path makes calls: use POST")
+				return
+			}
+			if refusedForeign(w, r) {
+				return
+			}
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			h.Set("Allow", "GET, HEAD")
-			fail(w, http.StatusMethodNotAllowed, "this port is read-only: use GET")
+			fail(w, http.StatusMethodNotAllowed, "this path is read-only: use GET")
 			return
 		}
 		next.ServeHTTP(w, r)

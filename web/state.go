@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"time"
 
 	"rlserver/cluster/overview"
@@ -22,6 +23,8 @@ type Source interface {
 	NameOf(database int, hash uint64) []byte
 	// Limiter returns the state of a key without changing it. ok is false if there is no such key.
 	Limiter(database int, key []byte) (l Limiter, ok bool)
+	// Connect returns what makes calls as a user, until the context ends. The caller closes it.
+	Connect(ctx context.Context, as User) (Caller, error)
 }
 
 // State is the state of the server at a moment. Counts are since the start or CONFIG RESETSTAT.

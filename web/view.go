@@ -103,6 +103,8 @@ type keysView struct {
 	Hits    int64      `json:"hits"`
 	Misses  int64      `json:"misses"`
 	Types   []TypeKeys `json:"types"`
+	// Databases are those that have keys.
+	Databases []int `json:"databases"`
 }
 
 type memoryView struct {
@@ -228,10 +230,13 @@ func (v *view) addPolicies(before, now *State, rate func(before, now int64) floa
 func viewKeys(k Keys) keysView {
 	v := keysView{Expired: k.Expired, Evicted: k.Evicted, Hits: k.Hits, Misses: k.Misses}
 	v.Types = append([]TypeKeys{}, k.Types...) // not null: a node may lead no group
+	v.Databases = []int{}
 	for _, db := range k.Databases {
+		v.Databases = append(v.Databases, db.Number)
 		v.Total += db.Keys
 		v.Expires += db.Expires
 	}
+	slices.Sort(v.Databases)
 	return v
 }
 

@@ -54,6 +54,9 @@ func (p *parts) accept() {
 			go p.server.ServeTLS(ln, with)
 		}
 	}
+	if p.local != nil {
+		go p.server.ServeProxy(p.local, nil) // of a cluster the page shows all nodes
+	}
 	p.mode.accept(p)
 }
 

@@ -26,6 +26,7 @@ import (
 	"rlserver/persistence"
 	"rlserver/resp"
 	"rlserver/resp/config"
+	"rlserver/resp/local"
 	"rlserver/web"
 )
 
@@ -49,7 +50,8 @@ type parts struct {
 
 	source clock.Source
 	mode   mode
-	web    *web.Server // nil without --http-port
+	web    *web.Server     // nil without --http-port
+	local  *local.Listener // of calls of web
 }
 
 // serve runs the server with the given time source, until the context ends or a client sends

@@ -14,6 +14,7 @@ import (
 	"rlserver/internal/certs"
 	"rlserver/internal/listen"
 	"rlserver/resp/command"
+	"rlserver/resp/local"
 	"rlserver/web"
 )
 
@@ -36,6 +37,7 @@ func (p *parts) openWeb() error {
 	if p.certs.Loaded() && start.TLS != "no" {
 		encryption = p.certs.OptionalConfig()
 	}
+	p.local = local.Listen()
 	p.web = web.New(web.Options{
 		Source: webSource{p}, Log: p.log, Debug: start.Debug == "yes", TLS: encryption,
 		Access: web.Access{

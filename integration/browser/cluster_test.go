@@ -94,6 +94,32 @@ func TestThePageOfACluster(t *testing.T) {
 	b.await(`document.getElementById("key-remaining").textContent === "0"`)
 	b.do(chromedp.KeyEvent(kb.Escape))
 
+	// ids of all nodes, whichever leads them
+	require.NoError(t, clients[1].Do(t.Context(), "RL.POLICY", "SET", "login", "SLIDE", 5, "1h").Err())
+	for i := range 12 {
+		for _, client := range clients {
+			if client.Do(t.Context(), "RL.CHECK", fmt.Sprint("id", i), "login").Err() == nil {
+				break
+			}
+		}
+	}
+	b.await(`document.querySelectorAll("#policies .link").length === 1`)
+	b.click("#policies .link")
+	b.awaitRows("rows", 12)
+	for range 12 {
+		b.click("#rows .link")
+		b.awaitRows("usage", 1)
+		b.click("#usage [aria-label='Reset login']")
+		b.click("#usage [aria-label='Reset login']")
+		b.await(`document.querySelector("#usage [data-name=remaining]")?.textContent === "5"`)
+		b.do(chromedp.KeyEvent(kb.Escape))
+		b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#rows tbody tr").remove()`))
+	}
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.click("#policies .link")
+	b.await(`document.getElementById("list-state").textContent.startsWith("No id has used")`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+
 	regions := map[string]bool{}
 	for range 30 {
 		b.do(chromedp.KeyEvent(kb.Tab))

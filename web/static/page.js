@@ -1,20 +1,9 @@
 // The page of rlserver: the last hour from /api/history, then an event a second from /api/events.
 
 import * as text from "./format.js";
+import { $, at, cell, cells, element, facts, keyed, makeRow, meter, show } from "./elements.js";
+import { openPolicy, showCustomers, tick } from "./customers.js";
 import { Plot, spark } from "./plot.js";
-
-const $ = (id) => document.getElementById(id);
-const show = (id, value) => { const e = $(id); if (e.textContent !== value) e.textContent = value; };
-
-function element(name, attributes = {}, ...children) {
-  const e = document.createElement(name);
-  for (const key in attributes) e.setAttribute(key, attributes[key]);
-  e.append(...children);
-  return e;
-}
-
-// The address bar may hold a user and a password, which fetch refuses in an address.
-const at = (path) => location.origin + path;
 
 // The last hour.
 
@@ -137,46 +126,6 @@ function showFigures(v) {
   $("memory-meter").hidden = !v.memory.max;
 }
 
-function meter(e, part, all) {
-  e.classList.toggle("full", all > 0 && part >= 0.9 * all);
-  e.firstElementChild.style.width = (all > 0 ? Math.min(100, (100 * part) / all) : 0) + "%";
-}
-
-// Lists. Rows keep their elements, so that focus and selection stay.
-
-function keyed(parent, list, keyOf, make, update) {
-  const rows = new Map([...parent.children].map((row) => [row.dataset.key, row]));
-  list.forEach((item, i) => {
-    const key = keyOf(item);
-    let row = rows.get(key);
-    rows.delete(key);
-    if (!row) {
-      row = make(item);
-      row.dataset.key = key;
-    }
-    if (parent.children[i] !== row) parent.insertBefore(row, parent.children[i] ?? null);
-    update(row, item);
-  });
-  rows.forEach((row) => row.remove());
-}
-
-const cells = (row) => (row.cellsByName ??= Object.fromEntries([...row.children].map((c) => [c.dataset.name, c])));
-
-function cell(row, name, value, kind = "") {
-  const c = cells(row)[name];
-  if (c.textContent !== value) c.textContent = value;
-  const known = (c.dataset.fixed ?? "") + " " + kind;
-  if (c.className !== known.trim()) c.className = known.trim();
-}
-
-function makeRow(name, columns) {
-  const row = element("tr", {}, element("th", { scope: "row", "data-name": "name", title: name }, name));
-  for (const [column, fixed] of columns) {
-    row.append(element("td", { "data-name": column, "data-fixed": fixed ?? "", class: fixed ?? "" }));
-  }
-  return row;
-}
-
 const quiet = (n) => (n > 0 ? "" : "zero");
 
 function showCommands(v, newPoint) {
@@ -214,8 +163,15 @@ function showPolicies(v, newPoint) {
   $("omitted").hidden = v.omitted === 0;
   show("omitted", `${text.count(v.omitted)} more policies are not shown: these have the most decisions per second.`);
   keyed($("policies").tBodies[0], v.policies, (p) => p.name,
-    (p) => makeRow(p.name, [["limit", "text"], ["spark", "spark"], ["admits"], ["denies"], ["admitted"], ["denied"], ["share", "split"]]),
+    (p) => {
+      const row = makeRow(p.name, [["limit", "text"], ["spark", "spark"], ["admits"], ["denies"], ["admitted"], ["denied"], ["share", "split"]]);
+      const name = element("button", { type: "button", class: "link" }, p.name);
+      name.addEventListener("click", () => openPolicy(row.item));
+      row.firstChild.replaceChildren(name);
+      return row;
+    },
     (row, p) => {
+      row.item = p;
       row.classList.toggle("shadow", p.shadow);
       row.dataset.admitted = p.admitted;
       row.dataset.denied = p.denied;
@@ -318,15 +274,6 @@ function showCluster(c) {
 }
 
 // Facts.
-
-function facts(id, list) {
-  keyed($(id), list.flatMap(([term, value, kind]) => [["dt", term, term], ["dd", term, value, kind]]), ([tag, term]) => tag + term,
-    ([tag]) => element(tag),
-    (e, [tag, , value, kind]) => {
-      if (e.textContent !== value) e.textContent = value;
-      if (tag === "dd") e.className = kind ?? "";
-    });
-}
 
 function showFacts(v) {
   facts("keys", [
@@ -436,11 +383,13 @@ function render(v) {
   showFigures(v);
   showCommands(v, newPoint);
   showPolicies(v, newPoint);
+  showCustomers(v);
   showDenied(v);
   showCluster(v.cluster);
   showFacts(v);
   if (newPoint || first) drawPast();
   askKey();
+  tick();
 }
 
 let events = null;
