@@ -166,8 +166,10 @@ func (n *Node) report(to string) Report {
 		Digests: make(map[int]group.Digest), KeepUp: make(map[int][]group.ReplicaID),
 		Wanted: n.wanted.Send(to, time.Now()),
 	}
-	r.Clock, _ = n.options.Clock.Read()
 	r.SyncTime = n.syncTimes.median()
+	// or a report with a higher number could have been read before, and say that logs are shorter
+	n.reporting.Lock()
+	defer n.reporting.Unlock()
 	n.mu.Lock()
 	n.orders++
 	r.Order, r.Start, r.Starts, r.History = n.orders, n.nonce, n.starts, n.history
@@ -175,6 +177,7 @@ func (n *Node) report(to string) Report {
 	r.Trusts = n.trustedNames()
 	r.Declines = maps.Clone(n.declined)
 	n.mu.Unlock()
+	r.Clock, _ = n.options.Clock.Read()
 	if m := n.Map(); m != nil {
 		r.MapVersion = m.Version
 	}

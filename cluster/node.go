@@ -156,6 +156,8 @@ type Node struct {
 	yielded  map[int]time.Time // when groups were handed to a faster disk
 	warnedOf time.Duration     // the --cluster-timeout that the log says is needed; 0: none
 
+	reporting sync.Mutex // held while a report is made
+
 	quit context.CancelFunc
 	work sync.WaitGroup
 }

@@ -1,11 +1,15 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -13,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/cluster/group"
 	"rlserver/internal/clock"
 )
 
@@ -93,6 +98,53 @@ func TestALateReportReplacesNoLaterOne(t *testing.T) {
 	n.noteReport(before)
 	assert.EqualValues(t, 2, n.reports["c"].Order)
 	assert.Empty(t, n.leaders[0].name, "it leads no more")
+}
+
+// Two reports may be made at the same time. The one with the higher number must not have less.
+func TestALaterReportSaysNotLess(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 1)
+	system := clock.System()
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	var read atomic.Bool
+	n := &Node{ // with the groups of another one, and a clock that is read slowly once
+		self: f.nodes[0].self, wanted: f.nodes[0].wanted, nonce: 7, starts: 1, history: []uint64{7},
+		options: Options{Clock: clock.Source{Elapsed: system.Elapsed, Read: func() (int64, time.Duration) {
+			if read.CompareAndSwap(false, true) {
+				close(begun)
+				<-goOn
+			}
+			return system.Read()
+		}}},
+	}
+	n.opened.Store(f.nodes[0].opened.Load())
+	var reports [2]Report
+	var work sync.WaitGroup
+	work.Go(func() { reports[0] = n.report("b") })
+	<-begun
+	second := make(chan struct{})
+	work.Go(func() {
+		reports[1] = n.report("b")
+		close(second)
+	})
+	select {
+	case <-second: // it waits for the first one
+	case <-time.After(50 * time.Millisecond):
+	}
+	g := f.nodes[0].Group(0)
+	f.eventually("an entry is applied", func() error {
+		note := g.Note()
+		if note == nil {
+			return errors.New("the cluster is not founded yet")
+		}
+		return g.SetNote(group.Note{Version: note.Version + 1, Data: note.Data})
+	})
+	close(goOn)
+	work.Wait()
+	slices.SortFunc(reports[:], func(a, b Report) int { return cmp.Compare(a.Order, b.Order) })
+	of := &seenNode{Entries: make(map[int]seenEntry)}
+	of.show(&reports[0])
+	assert.Empty(t, of.less(&reports[1]))
 }
 
 // TestADirectoryThatWasSetBackIsRefused lets one of three nodes come back with what it had earlier,
