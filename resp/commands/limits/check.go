@@ -32,6 +32,7 @@ const (
 
 	errTooManyPolicies = engine.Error("ERR too many policies: RL.CHECK takes at most 128")
 	errForceWaits      = engine.Error("ERR FORCE records the call at once: RL.CHECK takes FORCE or WAIT, not both")
+	errForceHolds      = engine.Error("ERR FORCE records the call at once: RL.CHECK takes FORCE or HOLD, not both")
 	errCheckID         = engine.Error("ERR the id of RL.CHECK must be 1 to 65536 bytes without { and }")
 )
 
@@ -52,8 +53,11 @@ func checkPolicies(c *command.Call) error {
 		return err
 	}
 
-	if o.force && c.Args.Wait > 0 {
+	switch {
+	case o.force && c.Args.Wait > 0:
 		return errForceWaits
+	case o.force && o.ttl > 0:
+		return errForceHolds
 	}
 	keys := c.Args.Keys
 	if err := c.Tx.KeysHold(names, keys, id); err != nil {
@@ -64,11 +68,8 @@ func checkPolicies(c *command.Call) error {
 		return err
 	}
 	hold, err := o.request(most, true)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case o.force && hold.TTL > 0:
-		return engine.ErrSyntax
 	}
 	call := engine.CheckCall{Names: names, Keys: keys, Costs: c.Costs, ID: o.id, TTL: hold.TTL, Force: o.force}
 	d, err := c.Admit(most, func(most int64) (limit.Decision, error) {

@@ -52,9 +52,9 @@ const (
 )
 
 var errRule = engine.Error("ERR syntax error: a rule is a key and " + rule.Forms(", ", " or ", true) +
-	"; COST cost [cost ...] and WAIT timeout may follow the rules")
+	"; COST cost [cost ...], HOLD ttl ID id and WAIT timeout may follow the rules")
 
-// all handles RL.ALL rule [rule ...] [COST cost [cost ...]] [WAIT timeout].
+// all handles RL.ALL rule [rule ...] [COST cost [cost ...]] [HOLD ttl ID id] [WAIT timeout].
 func all(c *command.Call) error {
 	limits := append(c.Limits[:0], engine.Limit{})
 	parseRule(&c.Args, &limits[0])

@@ -265,7 +265,7 @@ const (
 // TakeOptions takes the options, in any order and each at most once. Those of an algorithm and the
 // ID go to the limit, if there is one.
 func TakeOptions(a *command.Args, allowed optionSet, algorithm *rule.Algorithm, l *engine.Limit) options {
-	o, seen := options{Cost: 1}, 0
+	o, seen, holds := options{Cost: 1}, 0, allowed&optionHold != 0
 	take := func(option optionSet, word string) bool {
 		if allowed&option == 0 || !a.Word(word) {
 			return false
@@ -276,7 +276,9 @@ func TakeOptions(a *command.Args, allowed optionSet, algorithm *rule.Algorithm, 
 	for a.More() {
 		switch {
 		case take(OptionCost, "COST"):
-			o.Cost = parseAmount(a, "COST", 0)
+			if o.Cost = parseAmount(a, "COST", 0); a.Err == nil && a.More() && command.BeginsNumber(a.List[0]) {
+				a.Fail(errManyCosts)
+			}
 		case take(optionCosts, "COST"):
 			o.costs = takeNumbers(a)
 		case take(optionID, "ID"):
@@ -292,6 +294,8 @@ func TakeOptions(a *command.Args, allowed optionSet, algorithm *rule.Algorithm, 
 			o.ttl = parseDuration(a, "; HOLD takes from 1ms to 10 years")
 		case take(optionForce, "FORCE"):
 			o.force = true
+		case !holds && a.Word("HOLD"):
+			a.Fail(errNoHold)
 		case algorithm == nil || !parseAlgorithmOption(a, algorithm, l, &seen):
 			a.Fail(engine.ErrSyntax)
 		}

@@ -122,7 +122,7 @@ func TestRateErrors(t *testing.T) {
 		wrongType = "-WRONGTYPE Operation against a key holding the wrong kind of value"
 		badRule   = "-ERR syntax error: a rule is a key and SLIDE limit window, TOKEN capacity refill period, FIXED " +
 			"limit window [TZ zone], LEASE limit ttl id, LEAKY rate period [QUEUE queue] or COUNTER limit window; " +
-			"COST cost [cost ...] and WAIT timeout may follow the rules"
+			"COST cost [cost ...], HOLD ttl ID id and WAIT timeout may follow the rules"
 		shared = "-ERR key 'k' is in more than one rule: only those of SLIDE may share a key"
 	)
 	for _, step := range []struct{ call, want string }{

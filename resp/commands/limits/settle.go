@@ -30,6 +30,9 @@ func init() {
 
 const (
 	errHoldNeedsID = engine.Error("ERR HOLD needs ID and the call's id")
+	errNoHold      = engine.Error("ERR HOLD is for calls that reserve their cost: RL.SLIDE, RL.MULTI, RL.TOKEN, " +
+		"RL.FIXED, RL.COUNTER, RL.ALL and RL.CHECK")
+	errManyCosts   = engine.Error("ERR COST takes one number here: only RL.ALL and RL.CHECK take one for each limit")
 	errHoldNothing = engine.Error("ERR HOLD reserves the cost: COST must be 1 or more")
 	errIDWithHold  = engine.Error("ERR ID goes with HOLD here: only sliding windows know their hits by name")
 	errTooManyKeys = engine.Error("ERR too many keys: RL.SETTLE takes at most 128, as many as the rules of RL.ALL")
