@@ -44,10 +44,10 @@ live: ## compare the recorded replies with a real redis-server; fails if it is n
 	TRANSCRIPT_LIVE=1 $(GO) test -count=1 -run 'Transcript|^TestImport' ./integration
 
 .PHONY: clients
-clients: ## redis-cli and redis-py over TLS; redis-py, ioredis, Lettuce, go-redis and rueidis in a cluster whose nodes are killed, stopped and cut off
+clients: ## redis-cli and redis-py over TLS; redis-py with copies that the server invalidates; redis-py, ioredis, Lettuce, go-redis and rueidis in a cluster whose nodes are killed, stopped and cut off
 	integration/clients/install .cache/clients
 	CLIENTS_LIVE=1 CLIENTS_DIR=$(CURDIR)/.cache/clients \
-		$(GO) test -count=1 -timeout 20m -run '^TestTLS|^TestClusterClients$$' ./integration
+		$(GO) test -count=1 -timeout 20m -run '^TestTLS|^TestClientCaches$$|^TestClusterClients$$' ./integration
 
 .PHONY: libraries
 libraries: ## libraries of Go, Python, Node, Java, PHP, Ruby and Rust that limit on Redis: exactly their limit, the same replies as on a real redis-server
