@@ -89,6 +89,21 @@ func TestCustomers(t *testing.T) {
 	b.await(`document.querySelector('#usage tr[data-key="login"] [data-name="remaining"]').textContent === "3"`)
 	assert.Equal(t, "login is as if it had never been used.", b.text("customer-state"))
 	assert.Zero(t, rdb.Exists(t.Context(), "login:{ann}").Val())
+	b.do(chromedp.KeyEvent(kb.Escape))
+
+	// other databases can be chosen once they have keys
+	assert.False(t, ask[bool](b, `document.getElementById("find-in").checkVisibility()`))
+	third := redis.NewClient(&redis.Options{Addr: rdb.Options().Addr, DB: 3, Protocol: 2, DisableIdentity: true})
+	defer third.Close()
+	require.NoError(t, third.Do(t.Context(), "RL.CHECK", "zoe", "login").Err())
+	b.await(`document.getElementById("find-in").checkVisibility()`)
+	b.do(chromedp.Evaluate[chromedp.Void](`document.getElementById("find-db").value = "3"`))
+	b.click(`#policies tr[data-key="login"] .link`)
+	b.awaitRows("rows", 1)
+	assert.Equal(t, [][]string{{"zoe", "1 of 3", "0"}}, b.rows("rows"))
+	b.click("#rows .link")
+	b.awaitRows("usage", 2)
+	assert.Equal(t, []string{"login", "now", "3", "2"}, b.rows("usage")[0][:4])
 }
 
 // What is looked at is asked for once, although the times that are left count down.

@@ -431,6 +431,8 @@ func TestPageWithPassword(t *testing.T) {
 	b := launch(t)
 	b.do(chromedp.Navigate(strings.Replace(url, "//", "//default:sesame@", 1)))
 	b.await(`document.getElementById("status").dataset.level === "ok"`)
+	b.do(chromedp.Evaluate[chromedp.Void](`document.getElementById("show-banned").click()`))
+	b.await(`document.getElementById("list-state").textContent === "No id is banned."`)
 	assert.Empty(t, b.problems)
 }
 
