@@ -80,11 +80,21 @@ func (n *Node) timeOf(number int) (t Time) {
 // replica of the group knows its time, that is it, and otherwise that of the other groups. If
 // nobody knows any, the whole cluster has started: then the clocks say how long it was away.
 func (n *Node) askTime(number int, log int64, still func() bool) (ms int64) {
+	return n.timeOfMost(n.askAll, number, log, still)
+}
+
+// timeOfMost is askTime with a function that asks all once, and waits for their answers for a time.
+// That is longer with each attempt, as nodes may be slow: what one alone says may be wrong.
+func (n *Node) timeOfMost(
+	ask func(m *Map, number int, wait time.Duration) map[string]Time, number int, log int64, still func() bool,
+) (ms int64) {
+	wait := n.options.Timeout / 4
 	for begun := n.options.Clock.Elapsed(); ; time.Sleep(askInterval) {
 		n.mu.Lock()
 		m := n.m
 		n.mu.Unlock()
-		answers := n.askAll(m, number)
+		answers := ask(m, number, wait)
+		wait += n.options.Timeout / 4
 		replicas, all := 0, Time{Log: log}
 		var clocks []int64
 		for name, t := range answers {
@@ -123,8 +133,8 @@ func enough(replicas []string, answers map[string]Time) bool {
 }
 
 // askAll asks all members for the time of a group, and returns what has come, with the own answer:
-// when that is enough, or after a quarter of the timeout. The times are those of the end of that.
-func (n *Node) askAll(m *Map, number int) map[string]Time {
+// when that is enough, or after a time to wait. The times are those of the end of that.
+func (n *Node) askAll(m *Map, number int, wait time.Duration) map[string]Time {
 	type answer struct {
 		name string
 		t    Time
@@ -142,7 +152,7 @@ func (n *Node) askAll(m *Map, number int) map[string]Time {
 			p := n.peerNamed(member.Name)
 			defer p.close()
 			var t Time // which may still be written to after an error
-			if p.call("Time", number, &t, n.options.Timeout/4) != nil {
+			if p.call("Time", number, &t, wait) != nil {
 				answers <- nil
 				return
 			}
@@ -151,7 +161,7 @@ func (n *Node) askAll(m *Map, number int) map[string]Time {
 	}
 	var list []*answer
 	found := map[string]Time{n.self.Name: {}}
-	for late := time.After(n.options.Timeout / 4); asked > 0 && !enough(m.Replicas[number], found); asked-- {
+	for late := time.After(wait); asked > 0 && !enough(m.Replicas[number], found); asked-- {
 		select {
 		case a := <-answers:
 			if a != nil {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -117,7 +118,10 @@ func TestTheMiddleOfTheClocksCounts(t *testing.T) {
 // majority, and clocks that are an hour off.
 func TestAWrongClockAtATotalRestartIsNotFollowed(t *testing.T) {
 	t.Parallel()
-	f := startFleet(t, 3)
+	// a node that hears no other for five timeouts follows its own clock
+	f := newFleet(t, 3, func(_ int, o *Options) { o.Timeout = 3 * calm })
+	f.startAll()
+	f.stable()
 	off := func(i int, by time.Duration) { f.options[i].Clock = clockThatIsOff(by) }
 	for round, c := range []struct{ away, a, b, c time.Duration }{
 		{0, time.Hour, 0, 0}, {0, 0, -time.Hour, time.Hour}, {72 * time.Hour, -time.Hour, 0, -1},
@@ -153,6 +157,32 @@ func TestAWrongClockAtATotalRestartIsNotFollowed(t *testing.T) {
 		})
 	}
 	testLogged(f, "clock=a ahead=") // by about an hour: a report takes its time
+}
+
+// Nodes that are slow to answer, as when a whole cluster starts on busy machines, are waited for
+// longer and longer: the own clock alone does not decide before.
+func TestSlowClocksCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = time.Second
+		now := time.Now().UnixMilli()
+		n := &Node{options: Options{Timeout: timeout, Clock: clock.System()}, off: make(map[string]bool),
+			warned: make(map[string]time.Time), log: slog.New(slog.DiscardHandler),
+			m: &Map{Replicas: [][]string{{"a", "b", "c"}}}}
+		for _, c := range []struct{ takes, wantAhead time.Duration }{
+			{0, 0}, {timeout / 2, 0}, {timeout, 0}, {longestAsking * timeout, time.Hour},
+		} {
+			ask := func(_ *Map, _ int, wait time.Duration) map[string]Time {
+				time.Sleep(min(c.takes, wait))
+				answers := map[string]Time{"a": {Clock: now + time.Hour.Milliseconds()}}
+				if c.takes <= wait {
+					answers["b"], answers["c"] = Time{Clock: now}, Time{Clock: now}
+				}
+				return answers
+			}
+			ms := n.timeOfMost(ask, 0, 0, func() bool { return true })
+			assert.Equal(t, c.wantAhead.Milliseconds(), ms-now, "answers take %v", c.takes)
+		}
+	})
 }
 
 // A node that is cut off is not waited for if a majority of the replicas has answered, and one of
