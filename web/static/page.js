@@ -231,7 +231,7 @@ function showCluster(c) {
   if (!c) return;
   const up = c.nodes.filter((n) => n.up).length;
   show("cluster-note", c.nodes.length
-    ? `${up} of ${c.nodes.length} nodes are up; this one, ${c.name}, leads ${c.led} of ${c.total} groups. Keys, policies and memory are those of this node.`
+    ? `${up} of ${c.nodes.length} nodes are up; this one, ${c.name}, leads ${c.led} of ${c.total} groups. Keys, policies and memory are those of this node, single ids those of all.`
     : "The cluster has not been formed yet.");
   keyed($("nodes").tBodies[0], c.nodes, (n) => n.name,
     (n) => makeRow(n.name, [["state", "text"], ["leads", "split"], ["replicas"], ["heard"], ["address", "text"], ["version", "text"]]),
