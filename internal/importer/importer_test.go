@@ -60,22 +60,25 @@ func (m *miniature) serve(conn redcon.Conn, command redcon.Command) {
 		conn.SetContext(nil)
 		conn.WriteArray(len(queue))
 		for _, call := range queue {
-			conn.WriteRaw([]byte(m.answer(call)))
+			m.write(conn, m.answer(call))
 		}
 	case queuing:
 		conn.SetContext(append(queue, words))
 		conn.WriteString("QUEUED")
 	default:
-		text := m.answer(words)
-		if text == closed {
-			conn.Close()
-			return
-		}
-		conn.WriteRaw([]byte(text))
+		m.write(conn, m.answer(words))
 	}
 }
 
-// closed instead of a reply closes the connection.
+func (m *miniature) write(conn redcon.Conn, text string) {
+	text, ends := strings.CutSuffix(text, closed)
+	conn.WriteRaw([]byte(text))
+	if ends {
+		conn.Close()
+	}
+}
+
+// closed at the end of a reply closes the connection.
 const closed = "closed"
 
 func (m *miniature) answer(words []string) string {
@@ -233,6 +236,40 @@ func TestARestartOfTheSourceIsNoticed(t *testing.T) {
 	assert.Equal(t, "begins again: the source has restarted since, or its slots have moved\n", notices)
 	assert.Contains(t, report, "copied 2 keys")
 	assert.NoFileExists(t, state)
+}
+
+// Nothing of a value is restored whose source dies while it sends it; the next run goes on there.
+func TestASourceThatDiesHalfwayThroughAValue(t *testing.T) {
+	for _, half := range []string{"$1000\r\nhalf", "$10", ""} {
+		dead := false
+		from := startMiniature(t, &miniature{keys: []string{"a", "b", "c"}})
+		from.reply = func(words []string) string {
+			switch {
+			case dead:
+				return closed
+			case words[0] == "DUMP" && words[1] == "b":
+				dead = true
+				return half + closed
+			}
+			return ""
+		}
+		to, restored := startTarget(t, nil)
+		state := filepath.Join(t.TempDir(), "state")
+		keep := func(o *Options) { o.State = state }
+		_, _, err := run(t, from, to, keep)
+		require.ErrorContains(t, err, "the source: ", half)
+		require.ErrorContains(t, err, "run this command again to go on")
+		assert.Empty(t, *restored, "of this page")
+
+		from.Lock()
+		from.reply = nil
+		from.Unlock()
+		report, _, err := run(t, from, to, keep)
+		require.NoError(t, err)
+		assert.Contains(t, report, "copied 3 keys")
+		assert.Len(t, *restored, 3)
+		assert.NoFileExists(t, state)
+	}
 }
 
 func TestErrorsOfTheTargetEndTheRunUnlessTheyAreAboutAValue(t *testing.T) {
