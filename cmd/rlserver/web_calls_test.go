@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -59,11 +60,11 @@ func TestIDsByHTTP(t *testing.T) {
 	assert.Contains(t, post(t, 200, at+"/api/ids", `{"policy":"net"}`), `"name":"192.0.2.0/24","used":1`)
 	assert.Contains(t, post(t, 200, at+"/api/overrides", `{"policy":"login"}`),
 		`"name":"gold","definition":"SLIDE 20 1h"`)
-	assert.Regexp(t, `"name":"ann","policy":"login",.*"ban":(300000|29\d{4}),"bans":1`,
+	assert.Regexp(t, `"name":"ann","policy":"login",.*"ban":\d+,"bans":1`,
 		post(t, 200, at+"/api/banned", `{}`))
 	usage := post(t, 200, at+"/api/usage", body("ann", ""))
-	assert.Regexp(t, `"name":"login",.*"allowed":false,"limit":2,"remaining":0,"retryAfter":\d{7},"resetAfter":\d{7},`+
-		`"held":0,"ban":\d{6},"mayReset":true,"mayUnban":true},{"name":"net",`, usage)
+	assert.Regexp(t, `"name":"login",.*"allowed":false,"limit":2,"remaining":0,"retryAfter":\d{2,},"resetAfter":\d{2,},`+
+		`"held":0,"ban":\d{2,},"mayReset":true,"mayUnban":true},{"name":"net",`, usage)
 	assert.Contains(t, post(t, 200, at+"/api/usage", body("192.0.2.1", "")), `"limit":5,"remaining":4`)
 
 	for _, path := range []string{"/api/reset", "/api/unban"} {
@@ -79,7 +80,8 @@ func TestIDsByHTTP(t *testing.T) {
 	assert.JSONEq(t, `{"removed":0}`, post(t, 200, at+"/api/unban", body("ann", "login")))
 	assert.JSONEq(t, `{"removed":1}`, post(t, 200, at+"/api/reset", body("ann", "login")))
 	assert.Empty(t, c.do("KEYS *ann*"))
-	assert.Equal(t, "1", c.infoFields()["connected_clients"], "the page leaves no client behind")
+	require.Eventually(t, func() bool { return c.infoFields()["connected_clients"] == "1" }, patience, time.Millisecond,
+		"the page leaves no client behind")
 }
 
 // A user sees and changes by HTTP what the user may with commands, of each id.

@@ -95,6 +95,9 @@ type Client struct {
 // ends; the caller has to close it before. The error is one of the context, or says that the server
 // is stopping.
 func (l *Listener) Connect(ctx context.Context, as User) (*Client, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	ours, theirs := net.Pipe()
 	select {
 	case l.connections <- end{theirs, address(as.Address)}:
