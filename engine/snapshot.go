@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"rlserver/engine/effect"
+	"rlserver/engine/lock"
 	"rlserver/engine/object"
 	"rlserver/engine/snapshot"
 )
@@ -21,7 +22,27 @@ func (e *Engine) Snapshot(cut func()) *Snapshot { return e.SnapshotAt(0, cut) }
 func (e *Engine) SnapshotAt(at int64, cut func()) *Snapshot {
 	tx := e.NewTx()
 	tx.BeginAll(0, 0, false)
+	return tx.snapshot(at, cut)
+}
+
+// TrySnapshot is SnapshotAt, but does not wait for scripts that take long: if there is one, it
+// returns nil, and does not call cut.
+func (e *Engine) TrySnapshot(at int64, cut func()) *Snapshot {
+	tx := e.NewTx()
+	tx.wantAll()
+	lock.All(tx.locked)
+	if !e.Holds.Empty() {
+		lock.Release(tx.locked)
+		return nil
+	}
+	tx.startAt(0)
+	return tx.snapshot(at, cut)
+}
+
+// snapshot begins a snapshot, and ends the call, which has all locks.
+func (tx *Tx) snapshot(at int64, cut func()) *Snapshot {
 	defer tx.unlock()
+	e := tx.e
 	if e.snapshot != nil {
 		panic("engine: a snapshot is begun while another one is being taken")
 	}

@@ -190,11 +190,16 @@ func (tx *Tx) begin(now int64, db int, writing, patient bool) (ok bool) {
 		tx.locked, tx.keys, tx.whole = tx.locked[:0], nil, false
 		return false
 	}
+	tx.startAt(now)
+	return true
+}
+
+// startAt sets the time, see begin.
+func (tx *Tx) startAt(now int64) {
 	for _, sh := range tx.locked {
 		now = max(now, sh.now)
 	}
 	tx.setTime(now)
-	return true
 }
 
 // setTime makes now the time of all locked shards.

@@ -87,7 +87,8 @@ func (d *digesting) take(e *engine.Engine, at int64, cut func() bool) {
 		return
 	}
 	queued := false
-	d.own = e.SnapshotAt(at, func() { queued = cut() })
+	// without waiting: leadership would not be followed meanwhile
+	d.own = e.TrySnapshot(at, func() { queued = cut() })
 	if !queued {
 		d.dropLocked()
 	}

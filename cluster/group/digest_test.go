@@ -208,3 +208,38 @@ func TestASnapshotEndsTheWorkOnADigest(t *testing.T) {
 	p.digest.take(p.Engine, now, func() bool { return p.mark(now) })
 	assert.NotNil(t, p.digest.own)
 }
+
+// A script that takes long holds up neither entries nor what follows the leadership: there is no
+// snapshot and no digest until its end.
+func TestNothingWaitsForAScript(t *testing.T) {
+	t.Parallel()
+	tr := newTrio(t)
+	tr.startAll()
+	leader := tr.leader()
+	p, err := leader.group.Leading()
+	require.NoError(t, err)
+	_, err = admit(p, "k", 10)
+	require.NoError(t, err)
+	tx := p.Engine.NewTx()
+	tx.Begin(p.Clock.Now(), 0, []engine.Key{p.Engine.Key([]byte("held"))}, false)
+	require.True(t, tx.Hold(true))
+	run := leader.group.running.Load()
+	assert.ErrorContains(t, run.await(run.raft.Snapshot()), "a script runs that takes long")
+	p.digest.take(p.Engine, p.Clock.Now(), func() bool { panic("the state is not the one of one moment") })
+	saved := make(chan error)
+	go func() { saved <- leader.group.Snapshot() }()
+	for range 10 {
+		_, err = admit(p, "k", 100)
+		require.NoError(t, err)
+	}
+	select {
+	case <-saved:
+		require.Fail(t, "a snapshot of half a script")
+	default:
+	}
+	tx.Resume()
+	tx.End()
+	require.NoError(t, <-saved)
+	_, snapshot := leader.group.Sizes()
+	assert.NotZero(t, snapshot)
+}

@@ -155,11 +155,15 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	}
 	r.digest.pause()
 	s := &snapshot{fsm: f, replica: r, incarnation: f.skip, records: f.skipTo, at: f.latest, note: f.note.Load()}
-	s.state = r.Engine.Snapshot(func() {
+	s.state = r.Engine.TrySnapshot(0, func() {
 		if own := r.lastAppended(); own > 0 {
 			s.incarnation, s.records, s.await = r.id, own, own
 		}
 	})
+	if s.state == nil { // all entries would wait with this one
+		r.digest.resume()
+		return nil, errors.New("a script runs that takes long: the snapshot is tried again")
+	}
 	s.covers = f.logBytes.Load()
 	return s, nil
 }

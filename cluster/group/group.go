@@ -414,6 +414,7 @@ func (g *Group) tick(run *running) {
 // snapshot takes a snapshot and shortens the log.
 func (g *Group) snapshot(run *running) error {
 	start := time.Now()
+	run.awaitScripts(start.Add(maxScriptWait))
 	switch err := run.await(run.raft.Snapshot()); {
 	case err == nil:
 		g.counters.snapshots.Add(1)
@@ -429,6 +430,19 @@ func (g *Group) snapshot(run *running) error {
 		return err
 	}
 }
+
+// maxScriptWait is for how long a snapshot waits for the end of scripts before it fails.
+const maxScriptWait = time.Minute
+
+// awaitScripts returns when no script runs that takes long, or it is late, or raft ends.
+func (run *running) awaitScripts(late time.Time) {
+	for !run.fsm.replica.Load().Engine.Holds.Empty() && !isClosed(run.ended) && time.Now().Before(late) {
+		time.Sleep(scriptInterval)
+	}
+}
+
+// scriptInterval is the time between looks whether a script has ended.
+const scriptInterval = 5 * time.Millisecond
 
 // Sizes returns the bytes of the log since the last snapshot, and of that snapshot.
 func (g *Group) Sizes() (log, snapshot int64) {
