@@ -293,11 +293,11 @@ func (tx *Tx) leaving(answer limit.Decision) limit.Decision {
 		p := &tx.parts[i]
 		reset := p.answer.ResetAfter
 		if p.answer.Allowed && p.cost > 0 && (!p.repeated || p.renewed > 0) {
-			admitted := *p
+			cost, answer, repeated, renewed, known := p.cost, p.answer, p.repeated, p.renewed, p.known
 			p.cost = 0
 			_ = tx.decidePart(p) // it has no error: the call had none
 			reset = p.answer.ResetAfter
-			*p = admitted
+			p.cost, p.answer, p.repeated, p.renewed, p.known = cost, answer, repeated, renewed, known
 		}
 		answer.ResetAfter = max(answer.ResetAfter, reset)
 	}

@@ -178,8 +178,13 @@ func (tx *Tx) addLimits(call *CheckCall, shadow bool) {
 		if p.Shadow() != shadow {
 			continue
 		}
-		c.limits = append(c.limits, Limit{Rule: *p.Rule()})
-		l := &c.limits[len(c.limits)-1]
+		n := len(c.limits)
+		if n == cap(c.limits) {
+			c.limits = append(c.limits, Limit{})
+		}
+		c.limits = c.limits[:n+1] // reset has cleared it
+		l := &c.limits[n]
+		l.Rule = *p.Rule()
 		l.Key, l.Cost = call.Keys[i], call.Costs[min(i, len(call.Costs)-1)]
 		if l.Ban = p.Ban(); p.Overridden() {
 			tx.numbersFor(p, l.Key, &l.Rule)

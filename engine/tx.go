@@ -122,6 +122,10 @@ func (e *Engine) Later(now int64, db int, keys []Key, writing bool, do func(*Tx)
 // want lists the shards of keys in the order of their index.
 func (tx *Tx) want(keys []Key) {
 	tx.keys = keys
+	if len(keys) == 1 { // nearly all calls
+		tx.locked = append(tx.locked, tx.e.shardOf(keys[0]))
+		return
+	}
 	for i := range keys {
 		if sh := tx.e.shardOf(keys[i]); !slices.Contains(tx.locked, sh) {
 			tx.locked = append(tx.locked, sh)
@@ -339,7 +343,11 @@ func (tx *Tx) Applied() uint64 { return tx.applied }
 // lookup returns the object under a key, and updates its access clock; nil if the key is missing or
 // has expired.
 func (tx *Tx) lookup(k Key) object.Object {
-	return tx.e.unpacked(tx.db, k, tx.lookupPacked(k))
+	o := tx.lookupPacked(k)
+	if _, packed := o.(*object.Log); packed {
+		o = tx.e.unpacked(tx.db, k, o)
+	}
+	return o
 }
 
 // lookupFor is lookup for the object of a limit.

@@ -123,8 +123,7 @@ func (p *Policy) HasKey(key, id []byte) bool {
 			counted = p.Networks().Append(nil, id, address)
 		}
 	}
-	_, of, ok := SplitKey(key)
-	return ok && bytes.Equal(of, counted)
+	return bytes.Equal(key[len(p.Name())+len(":{"):len(key)-len("}")], counted)
 }
 
 // Networks says as what the policy counts ids that are IP addresses.

@@ -40,7 +40,10 @@ func (x *Executor) Monitors() int {
 func (r *Runner) Measure(calls []command.Prepared, begun time.Duration) (end time.Duration) {
 	r.clock.now, end = r.executor.env.Time.Read()
 	r.clock.elapsed, r.clock.fresh = end, true
-	share := (end - begun) / time.Duration(len(calls))
+	share := end - begun
+	if len(calls) > 1 { // a division takes long
+		share /= time.Duration(len(calls))
+	}
 	for i := 0; i < len(calls); {
 		c, first := calls[i].Command, i
 		for i < len(calls) && calls[i].Command == c {
