@@ -184,6 +184,14 @@ func TestClusterHasThePoliciesOfAFile(t *testing.T) {
 	await(t, func() bool {
 		return strings.Contains(fmt.Sprint(c.client(1).Do(ctx, "RL.POLICY", "RELOAD").Err()), path+":2")
 	})
+	write("policies:\n  login: {slide: {limit: 9, window: 1h}, overrides: {ann: {limit: 7, window: 1h}}}\n")
+	for i := range c.run {
+		await(t, func() bool {
+			return strings.Contains(fmt.Sprint(c.client(i).Do(ctx, "RL.POLICY", "RELOAD").Err()),
+				"each group of a cluster keeps those of its slots, so use RL.POLICY SET name … FOR id")
+		})
+	}
+	everywhere(3)
 	write("policies:\n  login: {slide: {limit: 4, window: 1h}}\n")
 	await(t, func() bool { return c.client(1).Do(ctx, "RL.POLICY", "RELOAD").Err() == nil })
 	everywhere(4)
