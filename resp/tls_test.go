@@ -42,8 +42,8 @@ func startTLS(t *testing.T, auth certs.ClientAuth, d config.Defaults, with ...fu
 	}
 	maps.Copy(files, d)
 	d = files
-	store, err := certs.Open(config.NewSettings(d).TLS().Files(), time.Now, slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
+	store := certs.New(time.Now, slog.New(slog.DiscardHandler))
+	require.NoError(t, store.Use(config.NewSettings(d).TLS().Files()))
 	s.testServer = startServer(t, d, append(with, func(o *Options) { o.Certificates = store })...)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

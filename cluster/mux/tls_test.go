@@ -27,11 +27,11 @@ func nodeTLS(t *testing.T) *tls.Config {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, certs.Generate(dir, []string{"127.0.0.1"}, time.Now()))
-	store, err := certs.Open(certs.Files{
+	store := certs.New(time.Now, slog.New(slog.DiscardHandler))
+	require.NoError(t, store.Use(certs.Files{
 		Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), CA: filepath.Join(dir, "ca.crt"),
 		ClientAuth: certs.Required,
-	}, time.Now, slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
+	}))
 	config, err := store.Nodes()
 	require.NoError(t, err)
 	return config
@@ -129,11 +129,11 @@ func (a *authority) node(t *testing.T, trusts *authority, change func(*x509.Cert
 	der, key := a.sign(t, template)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
-	store, err := certs.Open(certs.Files{
+	store := certs.New(func() time.Time { return template.NotBefore }, slog.New(slog.DiscardHandler))
+	require.NoError(t, store.Use(certs.Files{
 		Cert: writePEM(t, "CERTIFICATE", der), Key: writePEM(t, "PRIVATE KEY", keyDER), CA: trusts.pem,
 		ClientAuth: certs.Required,
-	}, func() time.Time { return template.NotBefore }, slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
+	}))
 	config, err := store.Nodes()
 	require.NoError(t, err)
 	return config

@@ -29,7 +29,7 @@ func generated(t *testing.T, now time.Time) (dir string, files Files) {
 
 func open(t *testing.T, files Files) (*Store, *bytes.Buffer) {
 	log := new(bytes.Buffer)
-	s, err := Open(files, time.Now, slog.New(slog.NewTextHandler(log, nil)))
+	s, err := opened(files, time.Now, slog.New(slog.NewTextHandler(log, nil)))
 	require.NoError(t, err)
 	return s, log
 }
@@ -268,21 +268,21 @@ func TestOpenReportsInvalidFiles(t *testing.T) {
 		`both, not "TLSv1.1"`:                old,
 		"failed to find certificate PEM dat": {Cert: files.Key, Key: files.Key, ClientAuth: None},
 	} {
-		_, err := Open(f, time.Now, slog.New(slog.DiscardHandler))
+		_, err := opened(f, time.Now, slog.New(slog.DiscardHandler))
 		assert.ErrorContains(t, err, want)
 	}
 }
 
 func TestExpiredCertificateIsRejected(t *testing.T) {
 	_, files := generated(t, time.Now().Add(-2*validity))
-	_, err := Open(files, time.Now, slog.New(slog.DiscardHandler))
+	_, err := opened(files, time.Now, slog.New(slog.DiscardHandler))
 	assert.ErrorContains(t, err, "the certificate "+files.Cert+" expired on ")
 }
 
 func TestExpiryIsLoggedOnceADay(t *testing.T) {
 	_, files := generated(t, time.Now())
 	log, now := new(bytes.Buffer), time.Now()
-	s, err := Open(files, func() time.Time { return now }, slog.New(slog.NewTextHandler(log, nil)))
+	s, err := opened(files, func() time.Time { return now }, slog.New(slog.NewTextHandler(log, nil)))
 	require.NoError(t, err)
 	lines := func(text string) int { return bytes.Count(log.Bytes(), []byte(text)) }
 	s.check()
@@ -309,4 +309,10 @@ func TestKeyReadableByOtherUsersIsLogged(t *testing.T) {
 	_, log := open(t, files)
 	assert.Contains(t, log.String(), "other users may read the private key")
 	assert.Contains(t, log.String(), files.Key)
+}
+
+// opened is New and Use.
+func opened(files Files, now func() time.Time, log *slog.Logger) (*Store, error) {
+	s := New(now, log)
+	return s, s.Use(files)
 }

@@ -27,12 +27,6 @@ type Store struct {
 // New returns a store without a certificate. now decides whether a certificate has expired.
 func New(now func() time.Time, log *slog.Logger) *Store { return &Store{log: log, now: now} }
 
-// Open is New and Use.
-func Open(files Files, now func() time.Time, log *slog.Logger) (*Store, error) {
-	s := New(now, log)
-	return s, s.Use(files)
-}
-
 // Loaded reports whether there is a certificate.
 func (s *Store) Loaded() bool { return s.current.Load() != nil }
 

@@ -18,7 +18,7 @@ const (
 	encodedLZF   = 0xc3
 )
 
-// placeSize is how many bytes Decode counts for an element of a list of elements or members.
+// placeSize is how many bytes Check counts for an element of a list of elements or members.
 const placeSize = 48
 
 // maxScore is the length from which on Redis does not read a score that is text.
@@ -30,15 +30,6 @@ type Payload struct {
 	Elements int   // fields, members or elements
 	decoder  decoder
 	bytes    []byte
-}
-
-// Decode decodes a payload, and allocates at most limit bytes for it. See Check.
-func Decode(payload []byte, limit int64) (Value, error) {
-	p, err := Check(payload, limit)
-	if err != nil {
-		return Value{}, err
-	}
-	return p.Value()
 }
 
 // Check reads a payload without making its value, whose size must be at most limit bytes: first its
@@ -284,7 +275,7 @@ func (d *decoder) kind() byte {
 	return kind
 }
 
-// numberSize is how many bytes Decode counts for the text of an integer.
+// numberSize is how many bytes Check counts for the text of an integer.
 const numberSize = 20
 
 func (d *decoder) integer(kind byte) int64 {

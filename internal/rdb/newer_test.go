@@ -12,7 +12,7 @@ import (
 func TestDecodeReadsWhatNewerServersWrite(t *testing.T) {
 	for _, r := range recordedIn(t, "testdata/payloads-newer.jsonl") {
 		t.Run(r.Name, func(t *testing.T) {
-			v, err := Decode(r.bytes(t), math.MaxInt64)
+			v, err := decode(r.bytes(t), math.MaxInt64)
 			if r.Content[0] == "refused" {
 				assert.Equal(t, ForeignError(r.Content[1]), err)
 				return

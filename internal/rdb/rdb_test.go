@@ -95,7 +95,7 @@ func content(v Value) []string {
 func TestDecodeReadsWhatRedisWrites(t *testing.T) {
 	for _, r := range allRecorded(t) {
 		t.Run(r.Name, func(t *testing.T) {
-			v, err := Decode(r.bytes(t), math.MaxInt64)
+			v, err := decode(r.bytes(t), math.MaxInt64)
 			if kind := r.Content[0]; kind == "stream" {
 				assert.Equal(t, ForeignError(kind), err)
 				return
@@ -152,7 +152,7 @@ func encode(v Value) []byte {
 }
 
 func decoded(t testing.TB, payload []byte) Value {
-	v, err := Decode(payload, math.MaxInt64)
+	v, err := decode(payload, math.MaxInt64)
 	require.NoError(t, err)
 	return v
 }
@@ -243,18 +243,18 @@ func TestDecodeRefusesInvalidPayloads(t *testing.T) {
 		{"a module", sealed("\x07"), ForeignError("module's value")},
 		{"numbers that are cut off", sealed("\xc8\x02\x02"), ErrFormat},
 	} {
-		_, err := Decode(of.payload, math.MaxInt64)
+		_, err := decode(of.payload, math.MaxInt64)
 		assert.Equal(t, of.want, err, of.what)
 	}
-	v, err := Decode(listpack(typeHashListpack, "\x81a\x02\x01\x01", 2), math.MaxInt64)
+	v, err := decode(listpack(typeHashListpack, "\x81a\x02\x01\x01", 2), math.MaxInt64)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"hash", "a", "1"}, content(v))
-	v, err = Decode(listpack(typeSetListpack, "\x81a\x02\x01\x01", 2), math.MaxInt64)
+	v, err = decode(listpack(typeSetListpack, "\x81a\x02\x01\x01", 2), math.MaxInt64)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"set", "1", "a"}, content(v))
 }
 
-// However small a payload is, Decode allocates no more memory than allowed.
+// However small a payload is, decode allocates no more memory than allowed.
 func TestDecodeKeepsItsMemoryLimit(t *testing.T) {
 	bomb := []byte{0, 'a'} // then the byte before, 264 times, repeatedly
 	for range 10_000 {
@@ -262,10 +262,10 @@ func TestDecodeKeepsItsMemoryLimit(t *testing.T) {
 	}
 	payload := append(appendLength([]byte{typeString, encodedLZF}, uint64(len(bomb))), appendLength(nil, 2_640_001)...)
 	payload = AppendFooter(append(payload, bomb...))
-	v, err := Decode(payload, 10<<20)
+	v, err := decode(payload, 10<<20)
 	require.NoError(t, err)
 	assert.Len(t, v.Text, 2_640_001)
-	allocs := testing.AllocsPerRun(1, func() { _, err = Decode(payload, 1<<20) })
+	allocs := testing.AllocsPerRun(1, func() { _, err = decode(payload, 1<<20) })
 	assert.Equal(t, ErrTooLarge, err)
 	assert.Less(t, allocs, 20.0)
 
@@ -274,14 +274,14 @@ func TestDecodeKeepsItsMemoryLimit(t *testing.T) {
 		many = AppendText(AppendText(many, strconv.Itoa(i)), "")
 	}
 	many = AppendFooter(many)
-	_, err = Decode(many, 1<<20)
+	_, err = decode(many, 1<<20)
 	assert.Equal(t, ErrTooLarge, err)
-	v, err = Decode(many, 32<<20)
+	v, err = decode(many, 32<<20)
 	require.NoError(t, err)
 	assert.Len(t, v.Elements, 100_000)
 }
 
-// FuzzDecode gives Decode bodies with a valid checksum, as an attacker can. Refused ones are cheap.
+// FuzzDecode gives decode bodies with a valid checksum, as an attacker can. Refused ones are cheap.
 func FuzzDecode(f *testing.F) {
 	for _, r := range allRecorded(f) {
 		if payload := r.bytes(f); len(payload) < 4<<10 {
@@ -293,14 +293,23 @@ func FuzzDecode(f *testing.F) {
 		payload := AppendFooter(slices.Clone(body))
 		var v Value
 		var err error
-		if spent := cost(func() { v, err = Decode(payload, most) }); err != nil {
+		if spent := cost(func() { v, err = decode(payload, most) }); err != nil {
 			require.LessOrEqual(t, spent, 4*len(payload)+fixed)
 			return
 		}
 		require.LessOrEqual(t, v.Size, int64(most))
-		again, err := Decode(encode(v), math.MaxInt64)
+		again, err := decode(encode(v), math.MaxInt64)
 		require.NoError(t, err)
 		v.Size, again.Size = 0, 0
 		require.Equal(t, v, again)
 	})
+}
+
+// decode decodes a payload, and allocates at most limit bytes for it. See Check.
+func decode(payload []byte, limit int64) (Value, error) {
+	p, err := Check(payload, limit)
+	if err != nil {
+		return Value{}, err
+	}
+	return p.Value()
 }

@@ -30,7 +30,7 @@ const fixed = 40 << 10
 func requireCheap(t *testing.T, what string, payload []byte, limit int64, want error) {
 	t.Helper()
 	var err error
-	spent := cost(func() { _, err = Decode(payload, limit) })
+	spent := cost(func() { _, err = decode(payload, limit) })
 	require.Equal(t, want, err, what)
 	require.LessOrEqual(t, spent, 4*len(payload)+fixed, "%s: %d bytes", what, len(payload))
 }
@@ -124,7 +124,7 @@ func TestNamesThatOccurTwiceAreFound(t *testing.T) {
 		b = append(b, deflated([]byte("a"), []byte("a"), nil, size)...)
 		requireCheap(t, "plain and deflated", AppendFooter(AppendText(b, "")), math.MaxInt64, ErrFormat)
 	}
-	v, err := Decode(AppendFooter(AppendText(AppendText(AppendHash(nil, 1), ""), "")), math.MaxInt64)
+	v, err := decode(AppendFooter(AppendText(AppendText(AppendHash(nil, 1), ""), "")), math.MaxInt64)
 	require.NoError(t, err)
 	assert.Equal(t, [][]byte{{}, {}}, v.Elements)
 }
@@ -140,7 +140,7 @@ func TestLargeValuesAreRead(t *testing.T) {
 	listpack = append(listpack, packedEnd)
 	binary.LittleEndian.PutUint32(listpack, uint32(len(listpack)))
 	listpack[4], listpack[5] = 0xff, 0xff
-	v, err := Decode(AppendFooter(append(appendLength([]byte{typeHashListpack}, uint64(len(listpack))), listpack...)),
+	v, err := decode(AppendFooter(append(appendLength([]byte{typeHashListpack}, uint64(len(listpack))), listpack...)),
 		math.MaxInt64)
 	require.NoError(t, err)
 	assert.Len(t, v.Elements, 2*many)
@@ -150,7 +150,7 @@ func TestLargeValuesAreRead(t *testing.T) {
 		members = append(members, deflated([]byte{c}, []byte{c}, nil, 3_000_000)...)
 		members = binary.LittleEndian.AppendUint64(members, math.Float64bits(1))
 	}
-	v, err = Decode(AppendFooter(members), math.MaxInt64)
+	v, err = decode(AppendFooter(members), math.MaxInt64)
 	require.NoError(t, err)
 	assert.Equal(t, strings.Repeat("b", 3_000_000), string(v.Members[1].Name))
 	assert.Greater(t, v.Size, int64(6_000_000))

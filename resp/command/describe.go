@@ -20,7 +20,7 @@ func init() {
 			{Name: "getkeys", Arity: -4, Flags: open, Categories: "connection", Syntax: "command [arg [arg ...]]",
 				Run: commandGetKeys},
 			{Name: "getkeysandflags", Arity: -4, Flags: open, Categories: "connection",
-				Syntax: "command [arg [arg ...]]", Run: commandGetKeysAndFlags},
+				Syntax: "command [arg [arg ...]]", Run: commandGetKeys},
 			{Name: "help", Arity: 2, Flags: open, Categories: "connection", Run: Help},
 			{Name: "info", Arity: -2, Flags: open, Categories: "connection", Run: commandInfo},
 			{Name: "list", Arity: -2, Flags: open, Categories: "connection", Run: commandList},
@@ -165,32 +165,22 @@ func (a *Args) commandFilter() func(*Command) bool {
 	return nil
 }
 
-// commandGetKeys handles COMMAND GETKEYS command [arg [arg ...]].
+// commandGetKeys handles COMMAND GETKEYS and COMMAND GETKEYSANDFLAGS command [arg [arg ...]].
 func commandGetKeys(c *Call) error {
-	words := c.Words[2:]
+	words, flags := c.Words[2:], c.Command.Name == "getkeysandflags"
 	keys, err := keysOf(words)
 	if err != nil {
 		return err
 	}
 	c.Reply.Array(len(keys))
 	for _, k := range keys {
+		if flags {
+			c.Reply.Array(2)
+		}
 		c.Reply.Bulk(words[k.at])
-	}
-	return nil
-}
-
-// commandGetKeysAndFlags handles COMMAND GETKEYSANDFLAGS command [arg [arg ...]].
-func commandGetKeysAndFlags(c *Call) error {
-	words := c.Words[2:]
-	keys, err := keysOf(words)
-	if err != nil {
-		return err
-	}
-	c.Reply.Array(len(keys))
-	for _, k := range keys {
-		c.Reply.Array(2)
-		c.Reply.Bulk(words[k.at])
-		writeWords(&c.Reply, k.spec.accessOf(words))
+		if flags {
+			writeWords(&c.Reply, k.spec.accessOf(words))
+		}
 	}
 	return nil
 }

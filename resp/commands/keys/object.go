@@ -6,18 +6,27 @@ import (
 )
 
 func init() {
-	inspect := func(name, since, summary string, run func(*command.Call) error) *command.Command {
+	inspect := func(name string, run func(*command.Call) error) *command.Command {
 		return &command.Command{Name: name, Arity: 3, Flags: command.Readonly,
-			Keys: []command.KeySpec{command.Key("RO", 2)}, Tips: "nondeterministic_output", Syntax: "key",
-			Since: since, Complexity: "O(1)", Summary: summary, Run: run}
+			Keys: []command.KeySpec{command.Key("RO", 2)}, Run: run}
 	}
 	command.Register("generic",
 		&command.Command{Name: "object", Arity: -2, Subs: []*command.Command{
-			inspect("encoding", "2.2.3", "Inspect the internal encoding of a Redis object", objectEncoding),
-			inspect("freq", "4.0.0", "Get the logarithmic access frequency counter of a Redis object", objectFreq),
+			inspect("encoding", objectEncoding),
+			inspect("freq", number((*engine.Tx).Frequency, func(c *command.Call) error {
+				if !c.Env.Settings.Policy().CountsAccesses() {
+					return errNoLFU
+				}
+				return nil
+			})),
 			command.HelpSince("6.2.0"),
-			inspect("idletime", "2.2.3", "Get the time since a Redis object was last accessed", objectIdleTime),
-			inspect("refcount", "2.2.3", "Get the number of references to the value of the key", objectRefCount),
+			inspect("idletime", number((*engine.Tx).Idle, func(c *command.Call) error {
+				if c.Env.Settings.Policy().CountsAccesses() {
+					return errNoLRU
+				}
+				return nil
+			})),
+			inspect("refcount", number((*engine.Tx).References, nil)),
 		}},
 	)
 }
@@ -43,41 +52,23 @@ func objectEncoding(c *command.Call) error {
 	return nil
 }
 
-// objectFreq handles OBJECT FREQ key.
-func objectFreq(c *command.Call) error {
-	count, ok := c.Tx.Frequency(c.Args.Key())
-	if !ok {
-		c.Reply.Null()
+// number returns the handler of OBJECT FREQ, IDLETIME or REFCOUNT key. refused returns the error of
+// keys that exist; nil: there is none.
+func number(
+	of func(*engine.Tx, engine.Key) (int64, bool), refused func(*command.Call) error,
+) func(*command.Call) error {
+	return func(c *command.Call) error {
+		n, ok := of(c.Tx, c.Args.Key())
+		switch {
+		case !ok:
+			c.Reply.Null()
+			return nil
+		case refused != nil:
+			if err := refused(c); err != nil {
+				return err
+			}
+		}
+		c.Reply.Integer(n)
 		return nil
 	}
-	if !c.Env.Settings.Policy().CountsAccesses() {
-		return errNoLFU
-	}
-	c.Reply.Integer(count)
-	return nil
-}
-
-// objectIdleTime handles OBJECT IDLETIME key.
-func objectIdleTime(c *command.Call) error {
-	seconds, ok := c.Tx.Idle(c.Args.Key())
-	if !ok {
-		c.Reply.Null()
-		return nil
-	}
-	if c.Env.Settings.Policy().CountsAccesses() {
-		return errNoLRU
-	}
-	c.Reply.Integer(seconds)
-	return nil
-}
-
-// objectRefCount handles OBJECT REFCOUNT key.
-func objectRefCount(c *command.Call) error {
-	references, ok := c.Tx.References(c.Args.Key())
-	if !ok {
-		c.Reply.Null()
-		return nil
-	}
-	c.Reply.Integer(references)
-	return nil
 }

@@ -7,16 +7,12 @@ import (
 )
 
 func init() {
-	replicaOf := func(name, since string) *command.Command {
+	replicaOf := func(name string) *command.Command {
 		return &command.Command{Name: name, Arity: 3,
-			Flags: command.Admin | command.NoScript | command.Stale | command.NoAsyncLoading, Since: since,
-			Complexity: "O(1)", Syntax: "<host port | NO ONE>",
-			Summary: "Make the server a replica of another instance, or promote it as master.",
+			Flags:   command.Admin | command.NoScript | command.Stale | command.NoAsyncLoading,
 			Refused: command.NotInCluster(errReplicaOf), Run: replicateNothing}
 	}
-	old := replicaOf("slaveof", "1.0.0")
-	old.Deprecated, old.ReplacedBy = "5.0.0", "`REPLICAOF`"
-	command.Register("server", replicaOf("replicaof", "5.0.0"), old,
+	command.Register("server", replicaOf("replicaof"), replicaOf("slaveof"),
 		&command.Command{Name: "lolwut", Arity: -1, Flags: command.Readonly | command.Fast, Run: lolwut},
 	)
 }

@@ -7,7 +7,7 @@ import (
 	"rlserver/engine/effect"
 )
 
-// Memory is a journal that keeps its records in memory, for tests. The zero value is empty and
+// Memory is a journal that keeps its records in memory. The zero value is empty and
 // ready to use. It is safe for concurrent use.
 type Memory struct {
 	mu      sync.Mutex
