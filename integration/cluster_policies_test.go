@@ -223,3 +223,45 @@ func TestOverridesInACluster(t *testing.T) {
 	call(0, "RL.POLICY", "SET", "api", "SLIDE", 9, "1h", "FOR", "u1")
 	assert.EqualValues(t, 9, limitOf("u1"))
 }
+
+// Thousands of overrides, set through a node that mostly does not lead, are all there after another
+// node has come to lead the groups of the one that was killed.
+func TestOverridesSurviveAFailover(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3, patient...)
+	c.balanced()
+	const n, step = 3000, 500
+	ctx, proxy := t.Context(), c.proxied(1, 2)
+	_, err := answer(t, proxy, "RL.POLICY", "SET", "api", "SLIDE", 5, "1h")
+	require.NoError(t, err)
+	override := func(i int) []any {
+		return []any{"RL.POLICY", "SET", "api", "SLIDE", 10 + i, "1h", "FOR", fmt.Sprint("u", i)}
+	}
+	for from := 0; from < n; from += step {
+		pipe := proxy.Pipeline()
+		for i := from; i < from+step; i++ {
+			pipe.Do(ctx, override(i)...)
+		}
+		calls, _ := pipe.Exec(ctx)
+		for i, call := range calls {
+			if call.Err() != nil { // its leader has changed: it is sent again
+				_, err := answer(t, proxy, override(from+i)...)
+				require.NoError(t, err)
+			}
+		}
+	}
+	c.kill(0)
+	c.settled()
+	proxy = c.proxied(2, 2)
+	for from := 0; from < n; from += step {
+		pipe := proxy.Pipeline()
+		for i := from; i < from+step; i++ {
+			pipe.Do(ctx, "RL.CHECK", fmt.Sprint("u", i), "api", "COST", 0)
+		}
+		calls, err := pipe.Exec(ctx)
+		require.NoError(t, err)
+		for i, call := range calls {
+			require.EqualValues(t, 10+from+i, call.(*redis.Cmd).Val().([]any)[1])
+		}
+	}
+}
