@@ -243,3 +243,40 @@ func TestNothingWaitsForAScript(t *testing.T) {
 	_, snapshot := leader.group.Sizes()
 	assert.NotZero(t, snapshot)
 }
+
+// A snapshot finds its moment though there is always a script that takes long: after some time no
+// other one may do so.
+func TestASnapshotDoesNotStarveBesideScripts(t *testing.T) {
+	t.Parallel()
+	tr := newTrio(t)
+	tr.startAll()
+	leader := tr.leader()
+	p, err := leader.group.Leading()
+	require.NoError(t, err)
+	_, err = admit(p, "k", 10)
+	require.NoError(t, err)
+	begin := func(i int) (tx *engine.Tx, held bool) {
+		tx = p.Engine.NewTx()
+		tx.Begin(p.Clock.Now(), 0, []engine.Key{p.Engine.Key(fmt.Append(nil, i))}, false)
+		return tx, tx.Hold(false)
+	}
+	end := func(tx *engine.Tx) {
+		tx.Resume()
+		tx.End()
+	}
+	last, held := begin(0)
+	require.True(t, held)
+	saved := make(chan error)
+	go func() { saved <- leader.group.Snapshot() }()
+	for i := 1; held; i++ {
+		var next *engine.Tx
+		next, held = begin(i)
+		end(last)
+		last = next
+	}
+	end(last)
+	require.NoError(t, <-saved)
+	last, held = begin(0)
+	assert.True(t, held, "scripts may take long again")
+	end(last)
+}

@@ -40,6 +40,16 @@ type fsm struct {
 	note      atomic.Pointer[Note] // nil: there is none yet
 	digested  func(Digest)         // called with the digest of the state at an entry
 	broken    func(error)          // called if the log cannot be applied, which is final
+
+	// ends that a snapshot which is about to begin keeps scripts from taking long; nil: none does
+	starved atomic.Pointer[func()]
+}
+
+// allowScripts ends that scripts may not take long for the sake of a snapshot.
+func (f *fsm) allowScripts() {
+	if end := f.starved.Swap(nil); end != nil {
+		(*end)()
+	}
 }
 
 // errFenced is the result of an entry that was decided under another leadership than it was
@@ -146,6 +156,7 @@ const (
 
 // Snapshot implements raft.FSM.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
+	defer f.allowScripts()
 	r := f.replica.Load()
 	if why := r.why(); why != nil {
 		return nil, why

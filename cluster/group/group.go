@@ -109,9 +109,12 @@ type running struct {
 	fault  atomic.Pointer[error]
 	work   sync.WaitGroup
 	saving atomic.Bool // a snapshot is taken, as the log has grown
-	layer  Layer
-	calls  chan raft.RPC // of other replicas, see prefixed
-	peers  peers
+
+	snapshot sync.Mutex // one at a time
+
+	layer Layer
+	calls chan raft.RPC // of other replicas, see prefixed
+	peers peers
 
 	// leadership is being transferred, or could not be and is not begun again
 	transfers atomic.Bool
@@ -413,8 +416,11 @@ func (g *Group) tick(run *running) {
 
 // snapshot takes a snapshot and shortens the log.
 func (g *Group) snapshot(run *running) error {
+	run.snapshot.Lock()
+	defer run.snapshot.Unlock()
 	start := time.Now()
-	run.awaitScripts(start.Add(maxScriptWait))
+	run.awaitScripts(start)
+	defer run.fsm.allowScripts()
 	switch err := run.await(run.raft.Snapshot()); {
 	case err == nil:
 		g.counters.snapshots.Add(1)
@@ -431,18 +437,28 @@ func (g *Group) snapshot(run *running) error {
 	}
 }
 
-// maxScriptWait is for how long a snapshot waits for the end of scripts before it fails.
-const maxScriptWait = time.Minute
+const (
+	// maxScriptWait is for how long a snapshot waits for the end of scripts before it fails.
+	maxScriptWait = time.Minute
+	// scriptPatience is for how long it waits for a moment without any before others may not begin.
+	scriptPatience = time.Second
+	scriptInterval = 5 * time.Millisecond // between looks
+)
 
 // awaitScripts returns when no script runs that takes long, or it is late, or raft ends.
-func (run *running) awaitScripts(late time.Time) {
-	for !run.fsm.replica.Load().Engine.Holds.Empty() && !isClosed(run.ended) && time.Now().Before(late) {
+func (run *running) awaitScripts(start time.Time) {
+	for {
+		holds, waited := &run.fsm.replica.Load().Engine.Holds, time.Since(start)
+		if holds.Empty() || waited >= maxScriptWait || isClosed(run.ended) {
+			return
+		}
+		if waited >= scriptPatience && run.fsm.starved.Load() == nil {
+			end := holds.Starve()
+			run.fsm.starved.Store(&end)
+		}
 		time.Sleep(scriptInterval)
 	}
 }
-
-// scriptInterval is the time between looks whether a script has ended.
-const scriptInterval = 5 * time.Millisecond
 
 // Sizes returns the bytes of the log since the last snapshot, and of that snapshot.
 func (g *Group) Sizes() (log, snapshot int64) {

@@ -37,8 +37,7 @@ type Holds struct {
 	begun atomic.Uint64 // calls so far
 	calls atomic.Int64  // that hold keys now
 	late  atomic.Int64  // of these, those that are late
-	// those that have waited for many calls, one after another: no call begins to hold keys, until
-	// they have their locks
+	// those that have waited for long: no call begins to hold keys, until they have their locks
 	starving atomic.Int64
 
 	mu    sync.Mutex // taken last
@@ -81,6 +80,12 @@ func (t *Holds) Add(keys []uint64, must bool) *Hold {
 	t.begun.Add(1)
 	t.calls.Add(1)
 	return h
+}
+
+// Starve has no further call begin to hold keys, unless it must, until end is called.
+func (t *Holds) Starve() (end func()) {
+	t.starving.Add(1)
+	return func() { t.starving.Add(-1) }
 }
 
 func (t *Holds) makeLate(h *Hold) {
@@ -170,8 +175,7 @@ func Take[H Holder](list []H, in *Holds, patient bool, blocked func() *Hold) (ok
 		}
 		Release(list)
 		if awaited == maxAwaited {
-			in.starving.Add(1)
-			defer in.starving.Add(-1)
+			defer in.Starve()()
 		}
 		if !h.Await(patient) {
 			return false
