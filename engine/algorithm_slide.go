@@ -63,7 +63,7 @@ func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.D
 		return limit.Decision{}, ErrWrongType
 	}
 	if object.ExtensionOf(o) != nil {
-		return tx.slideInParts(k, rules, cost, id)
+		return tx.SlideAs(Limit{Key: k, Cost: cost, ID: id}, rules)
 	}
 	d, repeated := tx.decideSlide(o, rules, cost, id)
 	if id != nil && cost > effect.MaxNamed && d.RetryAfter != limit.Never && !repeated {

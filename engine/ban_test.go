@@ -8,10 +8,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine/ban"
 	"rlserver/engine/eviction"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/policy"
+	"rlserver/engine/rule"
 )
 
 // banModel bans as a policy SLIDE does, by all that has happened.
@@ -71,8 +73,8 @@ func (m *banModel) call(now int64) limit.Decision {
 	return d
 }
 
-// The decisions of a policy that bans are those of a model, call by call, and an engine that gets
-// only the effects has the same state.
+// The decisions of a policy that bans, and of calls that ban, are those of a model, call by call,
+// and an engine that gets only the effects has the same state.
 func TestBansAreThoseOfAModel(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 21))
@@ -85,6 +87,18 @@ func TestBansAreThoseOfAModel(t *testing.T) {
 		definition := fmt.Sprintf("SLIDE %d %dms BAN %d %dms %dms", m.limit, m.window, m.after, m.first, m.most)
 		_, err := c.e.SetPolicies(c.now, []*policy.Policy{mustParse("p", definition)})
 		require.NoError(t, err)
+		check := func(call CheckCall) (limit.Decision, error) { return c.tx.Check(call) }
+		if seed%2 == 1 {
+			check = func(call CheckCall) (limit.Decision, error) {
+				w := limit.Window{Limit: m.limit, Length: m.window}
+				bans := &ban.Rule{After: m.after, For: m.first, Max: m.most}
+				l := Limit{Key: call.Keys[0], Cost: call.Costs[0], Ban: bans}
+				if l.Rule = (rule.Rule{Slide: w}); seed%4 == 1 {
+					return c.tx.SlideAs(l, []limit.Window{w, {Limit: 1000, Length: 1}})
+				}
+				return c.tx.Decide(&l)
+			}
+		}
 		for range 400 {
 			c.now += []int64{0, 1, r.Int64N(40), r.Int64N(2 * m.window), r.Int64N(2 * m.most)}[r.IntN(5)]
 			call := CheckCall{Names: [][]byte{[]byte("p")}, Costs: []int64{1}}
@@ -95,8 +109,11 @@ func TestBansAreThoseOfAModel(t *testing.T) {
 				switch r.IntN(8) {
 				case 0:
 					call.Costs[0] = 0
-					got, err = c.tx.Check(call)
+					got, err = check(call)
 				case 1:
+					if seed%2 == 1 { // only policies are forced
+						return
+					}
 					call.Force = true
 					got, err = c.tx.Check(call)
 					m.hits = append(m.hits, c.now)
@@ -111,7 +128,7 @@ func TestBansAreThoseOfAModel(t *testing.T) {
 					return
 				default:
 					want = m.call(c.now)
-					got, err = c.tx.Check(call)
+					got, err = check(call)
 				}
 				require.NoError(t, err)
 				require.Equal(t, []any{want.Allowed, want.RetryAfter}, []any{got.Allowed, got.RetryAfter}, definition)

@@ -122,7 +122,7 @@ func TestSettlementsBeyondWhatALogCounts(t *testing.T) {
 	c := newCaller(t, Options{Shards: 1})
 	rules := []limit.Window{{Limit: 10, Length: moveHour}}
 	c.with("k", func(k Key) {
-		_, err := c.tx.HoldSlide(k, rules, 1, reserve.Request{Call: []byte("a"), TTL: 1000})
+		_, err := c.tx.SlideAs(Limit{Key: k, Cost: 1, Hold: reserve.Request{Call: []byte("a"), TTL: 1000}}, rules)
 		require.NoError(t, err)
 		for i := range 5 {
 			s, err := c.tx.Settle([]Key{k}, []int64{limit.MaxCount - 1}, fmt.Append(nil, i))

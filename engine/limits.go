@@ -29,6 +29,9 @@ func as[T object.Object](o object.Object) (t T, err error) {
 // changes. A missing key is an unused limiter. A cost of 0 is a peek. It returns an error if the
 // key holds another type, if the window cannot be counted (see limit.Fixed), and ErrTooManyHits.
 func (tx *Tx) Decide(l *Limit) (limit.Decision, error) {
+	if l.Ban != nil {
+		return tx.decideBanning([]Limit{*l})
+	}
 	a := l.algorithm()
 	o := tx.lookupFor(a, l.Key)
 	if !a.fits(o) {
@@ -83,7 +86,7 @@ type Limit struct {
 	ID   []byte // its meaning depends on the algorithm, see idUse
 	// with a TTL the cost is reserved, rather than recorded; leases are taken as without
 	Hold reserve.Request
-	Ban  *ban.Rule // whom the limit bans; nil: nobody. Only Check counts denials
+	Ban  *ban.Rule // whom the limit bans; nil: nobody. All does not count denials
 }
 
 // part is the part of a decision that concerns one key: what it has found there and will record.
@@ -251,7 +254,7 @@ func (tx *Tx) decidePart(p *part) error {
 	}
 	p.answer.Index = tx.limitAt(p, p.answer.Index)
 	if p.limit.Ban != nil && p.ban != nil {
-		p.answer = banned(p.answer, p.ban.Left(tx.now))
+		p.answer = ban.Answer(p.answer, p.ban.Left(tx.now))
 	}
 	if !p.answer.Allowed || p.cost == 0 || p.repeated && p.renewed == 0 {
 		tx.endWithKey(&p.answer, p.object)

@@ -1,23 +1,13 @@
 package engine
 
 import (
+	"cmp"
+	"slices"
+
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 )
-
-// banned returns an answer with a ban that lasts for so many ms; 0: there is none.
-func banned(d limit.Decision, left int64) limit.Decision {
-	if left == 0 {
-		return d
-	}
-	d.Allowed, d.Free, d.Remaining = false, false, 0
-	if d.RetryAfter != limit.Never {
-		d.RetryAfter = max(d.RetryAfter, left)
-	}
-	d.ResetAfter = max(d.ResetAfter, left)
-	return d
-}
 
 // anyBanned reports whether one of the limits denies by a ban.
 func (tx *Tx) anyBanned(limits []Limit) bool {
@@ -29,15 +19,28 @@ func (tx *Tx) anyBanned(limits []Limit) bool {
 	return false
 }
 
-// countDenial counts a denial of a limit that bans, unless a ban lasts.
-func (tx *Tx) countDenial(l *Limit) {
+// decideBanning decides a call against limits on one key that ban, and counts a denial.
+func (tx *Tx) decideBanning(limits []Limit) (limit.Decision, error) {
+	d, err := tx.All(limits)
+	if err != nil || d.Allowed || limits[0].Cost == 0 || tx.dryRun {
+		return d, err
+	}
+	longest := slices.MaxFunc(limits, func(a, b Limit) int { return cmp.Compare(a.Length(tx.now), b.Length(tx.now)) })
+	if tx.countDenial(&longest) { // the answer is that of the ban
+		tx.DryRun(func() { d, err = tx.All(limits) })
+	}
+	return d, err
+}
+
+// countDenial counts a denial of a limit that bans, unless a ban lasts. It reports whether it has
+// caused one.
+func (tx *Tx) countDenial(l *Limit) (banned bool) {
 	o := tx.e.unpacked(tx.db, l.Key, tx.find(tx.db, l.Key))
 	x := object.ExtensionOf(o)
 	if x.Bans().Left(tx.now) > 0 {
-		return
+		return false
 	}
 	forgotten, change, needed, until := x.Bans().Deny(*l.Ban, l.Length(tx.now), tx.now)
-	tx.check.banned = tx.check.banned || until > 0
 	f := effect.Effect{
 		Kind: effect.Ban, Key: l.Key, Value: change, Lo: forgotten,
 		Hi: int(object.FormNamed(l.algorithm().holds)), ExpireAt: needed,
@@ -48,6 +51,7 @@ func (tx *Tx) countDenial(l *Limit) {
 		f.ExpireAt = 0
 	}
 	tx.apply(o, &f)
+	return until > 0
 }
 
 // Ban returns for how many ms a key is banned, 0 if it is not, and how many bans there were in a

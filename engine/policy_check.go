@@ -112,10 +112,11 @@ func (tx *Tx) decide(limits []Limit, m manner) (limit.Decision, error) {
 }
 
 // CheckCountsOnce reports, after Check with an id, whether the call records nothing more when it is
-// repeated: all its policies know ids. It is called before the locks are released.
+// repeated: all its policies know ids, and none counts denials. It is called before the locks are
+// released.
 func (tx *Tx) CheckCountsOnce() bool {
 	return !slices.ContainsFunc(tx.check.limits, func(l Limit) bool {
-		return l.algorithm().id == noID && l.Hold.TTL == 0
+		return l.algorithm().id == noID && l.Hold.TTL == 0 || l.Ban != nil
 	})
 }
 
@@ -333,7 +334,7 @@ func (tx *Tx) tally(limits []Limit, recorded bool) {
 func (tx *Tx) count(l *Limit, i int, wanted, admitted bool) {
 	if wanted && l.Cost > 0 && !tx.dryRun {
 		if l.Ban != nil && !admitted && !tx.check.charges {
-			tx.countDenial(l)
+			tx.check.banned = tx.countDenial(l) || tx.check.banned
 		}
 		p := tx.check.policies[tx.check.rules[i]]
 		outcome := stats.Admitted

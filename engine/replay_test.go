@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine/ban"
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
@@ -378,11 +379,17 @@ var walkCalls = map[string]func(w *walk) string{
 	"Held": func(w *walk) string {
 		return w.read(w.any(1), func(k []Key) []any { return answer(w.tx.Held(k[0])) })
 	},
-	"HoldSlide": func(w *walk) string {
+	"SlideAs": func(w *walk) string {
 		rules := []limit.Window{{Limit: 6, Length: 500}, {Limit: 12, Length: 2500}}[:1+w.IntN(2)]
 		hold := reserve.Request{Call: fmt.Append(nil, "id", w.IntN(20)), TTL: 1 + w.Int64N(900)}
-		cost := 1 + w.Int64N(3)
-		return w.write(w.some("z", 1), func(k []Key) []any { return answer(w.tx.HoldSlide(k[0], rules, cost, hold)) })
+		l := Limit{Cost: 1 + w.Int64N(3), Hold: hold}
+		if w.IntN(2) == 0 {
+			l.Ban = &ban.Rule{After: 1 + w.Int64N(2), For: 1 + w.Int64N(400), Max: 400}
+		}
+		return w.write(w.some("z", 1), func(k []Key) []any {
+			l.Key = k[0]
+			return answer(w.tx.SlideAs(l, rules))
+		})
 	},
 	"Settle": func(w *walk) string {
 		actual, call := []int64{w.Int64N(3), w.Int64N(3)}, fmt.Append(nil, "id", w.IntN(20))

@@ -199,20 +199,15 @@ func (tx *Tx) termsOf(p *part) []byte {
 	return rule.AppendRules(nil, rules)
 }
 
-// slideInParts is Slide for a log with an extension.
-func (tx *Tx) slideInParts(k Key, rules []limit.Window, cost int64, id []byte) (limit.Decision, error) {
+// SlideAs is Slide for a call that has all fields of a limit but the rule.
+func (tx *Tx) SlideAs(l Limit, rules []limit.Window) (limit.Decision, error) {
 	limits := make([]Limit, len(rules))
 	for i, w := range rules {
-		limits[i] = Limit{Key: k, Rule: rule.Rule{Kind: rule.Slide, Slide: w}, Cost: cost, ID: id}
+		limits[i] = l
+		limits[i].Rule = rule.Rule{Kind: rule.Slide, Slide: w}
 	}
-	return tx.All(limits)
-}
-
-// HoldSlide is Slide for a call that reserves its cost.
-func (tx *Tx) HoldSlide(k Key, rules []limit.Window, cost int64, hold reserve.Request) (limit.Decision, error) {
-	limits := make([]Limit, len(rules))
-	for i, w := range rules {
-		limits[i] = Limit{Key: k, Rule: rule.Rule{Kind: rule.Slide, Slide: w}, Cost: cost, Hold: hold}
+	if l.Ban != nil {
+		return tx.decideBanning(limits)
 	}
 	return tx.All(limits)
 }

@@ -308,7 +308,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/resp/commands/limits": {
 		ours: []string{
-			"rlserver/engine",
+			"rlserver/engine", "rlserver/engine/ban",
 			"rlserver/engine/limit", "rlserver/engine/overrides",
 			"rlserver/engine/object", "rlserver/resp/glob",
 			"rlserver/engine/policy", "rlserver/engine/reserve", "rlserver/engine/rule",

@@ -61,6 +61,19 @@ func (s *State) Left(now int64) int64 {
 	return max(s.Until-now, 0)
 }
 
+// Answer returns an answer with a ban that lasts for so many ms; 0: there is none.
+func Answer(d limit.Decision, left int64) limit.Decision {
+	if left == 0 {
+		return d
+	}
+	d.Allowed, d.Free, d.Remaining = false, false, 0
+	if d.RetryAfter != limit.Never {
+		d.RetryAfter = max(d.RetryAfter, left)
+	}
+	d.ResetAfter = max(d.ResetAfter, left)
+	return d
+}
+
 // Needed returns until when the key is needed for the state.
 func (s *State) Needed() int64 {
 	if s == nil {

@@ -200,28 +200,43 @@ const PolicyOptions = "[BAN denials for [max]] [IP4 bits] [IP6 bits] [SHADOW]"
 // definition returns the syntax of a policy's definition.
 func (a *Algorithm) definition() string { return a.Name + " " + a.Syntax() + " " + PolicyOptions }
 
-// takeBan takes the values of BAN: the number of denials, a duration, and perhaps a longer one.
+// takeBan takes the values of BAN.
 func (d *definition) takeBan(a *Algorithm) {
 	if !d.has(2, a) {
 		return
 	}
-	var err error
-	if d.ban.After, err = Count("BAN", d.next(), 1, ban.MostDenials); err != nil {
-		d.fail(d.taken-1, err)
-		return
+	r, n, err := ReadBan(d.words[d.taken:])
+	if d.taken += n; err != nil {
+		d.fail(d.taken, err)
 	}
-	if d.ban.For, err = Duration(d.next(), ""); err != nil {
-		d.fail(d.taken-1, err)
+	d.ban = r
+}
+
+// ReadBan parses the values of BAN at the beginning of words: the number of denials, a duration,
+// and perhaps a longer one. It returns how many words it has taken; with an error, those before the
+// bad one.
+func ReadBan(words [][]byte) (r ban.Rule, taken int, err error) {
+	if len(words) < 2 {
+		return r, 0, Error("ERR something is missing: BAN takes denials for [max], such as BAN 3 15m 1d")
 	}
-	d.ban.Max = d.ban.For
-	if d.err == nil && d.taken < len(d.words) {
-		if longest, ok := limit.ParseDuration(d.words[d.taken]); ok {
-			if d.taken++; longest < d.ban.For {
-				d.fail(d.taken-1, Error("ERR BAN takes a longest ban that is not shorter than the first one"))
-			}
-			d.ban.Max = longest
-		}
+	if r.After, err = Count("BAN", words[0], 1, ban.MostDenials); err != nil {
+		return r, 0, err
 	}
+	if r.For, err = Duration(words[1], ""); err != nil {
+		return r, 1, err
+	}
+	if r.Max = r.For; len(words) == 2 {
+		return r, 2, nil
+	}
+	longest, ok := limit.ParseDuration(words[2])
+	switch {
+	case !ok:
+		return r, 2, nil
+	case longest < r.For:
+		return r, 2, Error("ERR BAN takes a longest ban that is not shorter than the first one")
+	}
+	r.Max = longest
+	return r, 3, nil
 }
 
 // prefixLength takes the value of IP4 or IP6.

@@ -27,7 +27,7 @@ func (p *Prepared) MayWait() bool {
 }
 
 // HasOption reports whether words have an option, in upper case. From the index first on they are
-// options, each followed by its value, COST by several, and FORCE by none.
+// options, each followed by its value, COST and BAN by several, and FORCE by none.
 func HasOption(words [][]byte, first int, option string) bool {
 	for i := first; i+1 < len(words); i += 2 {
 		switch {
@@ -35,7 +35,7 @@ func HasOption(words [][]byte, first int, option string) bool {
 			return true
 		case grammar.EqualFold(words[i], "FORCE"):
 			i--
-		case grammar.EqualFold(words[i], "COST"):
+		case grammar.EqualFold(words[i], "COST"), grammar.EqualFold(words[i], "BAN"):
 			for i+2 < len(words) && BeginsNumber(words[i+2]) {
 				i++
 			}

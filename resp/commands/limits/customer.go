@@ -168,7 +168,13 @@ func listIDs(c *command.Call) error {
 	if c.Env.Engine.Policy(string(wanted)) == nil {
 		return policy.NoSuchPolicy(wanted)
 	}
-	return walkIDs(c, func(name, _ []byte) bool { return bytes.Equal(name, wanted) }, writeUse)
+	return walkIDs(c, func(key []byte) []byte {
+		name, id, ok := policy.SplitKey(key)
+		if !ok || !validCheckID(id) || !bytes.Equal(name, wanted) {
+			return nil
+		}
+		return id
+	}, writeUse)
 }
 
 // writeUse writes the id of a key with what it has used, unless the key is no limiter's.
@@ -193,11 +199,11 @@ func writeUse(c *command.Call, k engine.Key) (written bool, err error) {
 	return true, nil
 }
 
-// walkIDs handles [CURSOR cursor] [COUNT count] [MATCH pattern]: it calls write for the keys
-// policy:{id} that are wanted and that the user may read. Like SCAN, it locks one shard at a time:
-// what is there throughout is written once or more.
+// walkIDs handles [CURSOR cursor] [COUNT count] [MATCH pattern]: it calls write for the keys that
+// the user may read and whose id, as idOf returns it, matches; nil: none. Like SCAN, it locks one
+// shard at a time: what is there throughout is written once or more.
 func walkIDs(
-	c *command.Call, wanted func(name, id []byte) bool, write func(*command.Call, engine.Key) (bool, error),
+	c *command.Call, idOf func(key []byte) []byte, write func(*command.Call, engine.Key) (bool, error),
 ) error {
 	o, cursor, err := takeCursor(c)
 	if err != nil {
@@ -208,7 +214,7 @@ func walkIDs(
 		step := min(left, idsStep)
 		var keys []engine.Key
 		next, ok := c.Tx.Scan(c.Env.Clock(), c.DB, cursor, step, func(key []byte, _ object.Type) {
-			if name, id, ok := policy.SplitKey(key); ok && validCheckID(id) && o.Match(id) && wanted(name, id) {
+			if id := idOf(key); id != nil && o.Match(id) {
 				keys = append(keys, c.Env.Engine.Key(slices.Clone(key)))
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"rlserver/engine"
+	"rlserver/engine/ban"
 	"rlserver/engine/limit"
 	"rlserver/engine/reserve"
 	"rlserver/engine/rule"
@@ -11,47 +12,50 @@ import (
 	"rlserver/resp/wire"
 )
 
+// callOptions is the syntax of the options of a call against sliding windows.
+const callOptions = "[COST cost] [HOLD ttl] [ID id] [BAN denials for [max]] [WAIT timeout]"
+
 func init() {
 	command.Register("ratelimit",
 		&command.Command{Name: "rl.slide", Arity: -4,
 			Flags:  command.Write | command.DenyOOM | command.Fast | command.Blocking,
 			Keys:   command.OneKey("RW access update"),
-			Syntax: "key limit window [COST cost] [HOLD ttl] [ID id] [WAIT timeout]",
+			Syntax: "key limit window " + callOptions,
 			Since:  "1.0.0", Complexity: "O(log(N)+C) with N the hits in the window and C the cost",
 			Summary: "Admits a call if it fits in an exact sliding window, and records it.",
 			Options: command.OptionsAt(4), CountsOnce: hasID(command.OptionsAt(4)),
-			Run: decide(rule.Slide, OptionCost|optionID|optionHold|OptionWait)},
+			Run: decide(rule.Slide, OptionCost|optionID|optionHold|optionBan|OptionWait)},
 		&command.Command{Name: "rl.multi", Arity: -4,
 			Flags:  command.Write | command.DenyOOM | command.Fast | command.Blocking,
 			Keys:   command.OneKey("RW access update"),
-			Syntax: "key limit window [limit window ...] [COST cost] [HOLD ttl] [ID id] [WAIT timeout]", Since: "1.0.0",
+			Syntax: "key limit window [limit window ...] " + callOptions, Since: "1.0.0",
 			Complexity: "O(W*log(N)+C) with W the windows, N the hits in the longest and C the cost",
 			Summary: "Admits a call if it fits in each of several sliding windows over one log, and " +
 				"records it once.", Options: multiOptions, CountsOnce: hasID(multiOptions), Run: multi},
 		&command.Command{Name: "rl.token", Arity: -5,
 			Flags:  command.Write | command.DenyOOM | command.Fast | command.Blocking,
 			Keys:   command.OneKey("RW access update"),
-			Syntax: "key capacity refill period [COST cost] [HOLD ttl ID id] [WAIT timeout]",
+			Syntax: "key capacity refill period [COST cost] [HOLD ttl ID id] [BAN denials for [max]] [WAIT timeout]",
 			Since:  "1.0.0", Complexity: "O(1)",
 			Summary: "Admits a call if a token bucket holds enough tokens, and takes them.",
 			Options: command.OptionsAt(5), CountsOnce: hasID(command.OptionsAt(5)),
-			Run: decide(rule.Token, OptionCost|optionID|optionHold|OptionWait)},
+			Run: decide(rule.Token, OptionCost|optionID|optionHold|optionBan|OptionWait)},
 		&command.Command{Name: "rl.fixed", Arity: -4,
 			Flags:  command.Write | command.DenyOOM | command.Fast | command.Blocking,
 			Keys:   command.OneKey("RW access update"),
-			Syntax: "key limit window [COST cost] [HOLD ttl ID id] [TZ zone] [WAIT timeout]",
+			Syntax: "key limit window [COST cost] [HOLD ttl ID id] [BAN denials for [max]] [TZ zone] [WAIT timeout]",
 			Since:  "1.0.0", Complexity: "O(1)",
 			Summary: "Admits a call if it fits in the current fixed or calendar window, and counts it.",
 			Options: command.OptionsAt(4), CountsOnce: hasID(command.OptionsAt(4)),
-			Run: decide(rule.Fixed, OptionCost|optionID|optionHold|OptionWait)},
+			Run: decide(rule.Fixed, OptionCost|optionID|optionHold|optionBan|OptionWait)},
 		&command.Command{Name: "rl.counter", Arity: -4,
 			Flags:  command.Write | command.DenyOOM | command.Fast | command.Blocking,
 			Keys:   command.OneKey("RW access update"),
-			Syntax: "key limit window [COST cost] [HOLD ttl ID id] [WAIT timeout]",
+			Syntax: "key limit window [COST cost] [HOLD ttl ID id] [BAN denials for [max]] [WAIT timeout]",
 			Since:  "1.0.0", Complexity: "O(1)",
 			Summary: "Admits a call if it fits in a sliding window that is estimated from two counts, and " +
 				"counts it.", Options: command.OptionsAt(4), CountsOnce: hasID(command.OptionsAt(4)),
-			Run: decide(rule.Counter, OptionCost|optionID|optionHold|OptionWait)},
+			Run: decide(rule.Counter, OptionCost|optionID|optionHold|optionBan|OptionWait)},
 	)
 }
 
@@ -104,7 +108,7 @@ func oneLimit(c *command.Call) *engine.Limit {
 		c.Limits = append(c.Limits, engine.Limit{})
 	}
 	l := &c.Limits[0] // parseLimit sets the key and the rule
-	l.ID, l.Hold = nil, reserve.Request{}
+	l.ID, l.Hold, l.Ban = nil, reserve.Request{}, nil
 	return l
 }
 
@@ -123,7 +127,7 @@ func multi(c *command.Call) error {
 		rules = append(rules, TakeSlidingRule(&c.Args))
 	}
 	c.Rules = rules
-	o := TakeOptions(&c.Args, OptionCost|optionID|optionHold|OptionWait, nil, nil)
+	o := TakeOptions(&c.Args, OptionCost|optionID|optionHold|optionBan|OptionWait, nil, nil)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -136,8 +140,12 @@ func multi(c *command.Call) error {
 		c.TakesLong()
 	}
 	d, err := c.Admit(o.Cost, func(cost int64) (limit.Decision, error) {
-		if o.ttl > 0 {
-			return c.Tx.HoldSlide(k, rules, cost, hold)
+		if o.ttl > 0 || o.ban != nil {
+			l := engine.Limit{Key: k, Cost: cost, Hold: hold, Ban: o.ban}
+			if o.ttl == 0 {
+				l.ID = o.id
+			}
+			return c.Tx.SlideAs(l, rules)
 		}
 		return c.Tx.Slide(k, rules, cost, o.id)
 	})
@@ -159,10 +167,13 @@ func multiOptions(words [][]byte) int {
 	return i
 }
 
-// hasID returns Command.CountsOnce of a command that counts an id once. options is as
-// Command.Options.
+// hasID returns Command.CountsOnce of a command that counts an id once, but each denial with BAN.
+// options is as Command.Options.
 func hasID(options func([][]byte) int) func([][]byte) bool {
-	return func(words [][]byte) bool { return command.HasOption(words, options(words), "ID") }
+	return func(words [][]byte) bool {
+		first := options(words)
+		return command.HasOption(words, first, "ID") && !command.HasOption(words, first, "BAN")
+	}
 }
 
 // WriteDecision replies with the five integers of every limiter.
@@ -247,6 +258,7 @@ type options struct {
 	id    []byte
 	ttl   int64 // ms, of optionHold; 0: without it
 	force bool
+	ban   *ban.Rule
 }
 
 // optionSet is a set of options that a command takes.
@@ -260,6 +272,7 @@ const (
 	OptionWait // for Call.Admit
 	optionForce
 	optionHold // with the ID of the call
+	optionBan  // of one key
 )
 
 // TakeOptions takes the options, in any order and each at most once. Those of an algorithm and the
@@ -292,6 +305,11 @@ func TakeOptions(a *command.Args, allowed optionSet, algorithm *rule.Algorithm, 
 			a.Wait = parseDuration(a, "; WAIT takes from 1ms to 10 years, and a call without it does not wait")
 		case take(optionHold, "HOLD"):
 			o.ttl = parseDuration(a, "; HOLD takes from 1ms to 10 years")
+		case take(optionBan, "BAN"):
+			o.ban = takeBan(a)
+			if l != nil {
+				l.Ban = o.ban
+			}
 		case take(optionForce, "FORCE"):
 			o.force = true
 		case !holds && a.Word("HOLD"):
@@ -314,6 +332,15 @@ func parseAlgorithmOption(a *command.Args, algorithm *rule.Algorithm, l *engine.
 	a.Next()
 	parseField(a, &algorithm.Options[i], l)
 	return true
+}
+
+// takeBan takes the values of BAN.
+func takeBan(a *command.Args) *ban.Rule {
+	r, n, err := rule.ReadBan(a.List)
+	if a.List = a.List[n:]; err != nil {
+		a.Fail(err)
+	}
+	return &r
 }
 
 // takeNumbers takes the arguments up to the next option, at least one.
