@@ -16,9 +16,17 @@ import (
 
 // decoded returns the value that DUMP writes.
 func decoded(t testing.TB, c object.Content) rdb.Value {
-	v, err := rdb.Decode(rdb.AppendFooter(c.Append(nil)), math.MaxInt64)
+	v, err := decode(c)
 	require.NoError(t, err)
 	return v
+}
+
+func decode(c object.Content) (rdb.Value, error) {
+	p, err := rdb.Check(rdb.AppendFooter(c.Append(nil)), math.MaxInt64)
+	if err != nil {
+		return rdb.Value{}, err
+	}
+	return p.Value()
 }
 
 // Restore stores the content, and the content of a key does not change when the key does.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 
@@ -13,7 +12,6 @@ import (
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/reserve"
-	"rlserver/internal/rdb"
 	"rlserver/zset"
 )
 
@@ -94,8 +92,7 @@ func TestReservationsFollowTheirKey(t *testing.T) {
 			assert.Equal(t, n-1, c.book("renamed").Len())
 			assert.Equal(t, want, fmt.Sprint(slices.Collect(c.book("copied-"+name).All(0))))
 
-			v, err := rdb.Decode(rdb.AppendFooter(content.Append(nil)), math.MaxInt64)
-			require.NoError(t, err)
+			v := decoded(t, content)
 			r := &object.Restored{Type: object.Type(v.Kind), Numbers: v.Numbers, Terms: v.Terms, Idle: -1, Uses: -1}
 			for _, one := range v.Reservations {
 				r.Reservations = append(r.Reservations, reserve.Reservation(one))

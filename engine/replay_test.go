@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -325,7 +324,7 @@ var walkCalls = map[string]func(w *walk) string{
 			if !ok {
 				return nil
 			}
-			v, err := rdb.Decode(rdb.AppendFooter(c.Append(nil)), math.MaxInt64)
+			v, err := decode(c)
 			if v.Kind == rdb.Set {
 				slices.SortFunc(v.Elements, bytes.Compare)
 			}
