@@ -2,6 +2,7 @@ package engine
 
 import (
 	"rlserver/engine/effect"
+	"rlserver/engine/hits"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/rule"
@@ -54,9 +55,8 @@ var slide = algorithm{
 // changes. A missing key is an empty log. An admitted call drops the hits that no window covers.
 //
 // The members of an admitted call are `<ms>-<seq>`; with an id (not nil) they are the id, then
-// id:2, id:3, …, without names that are taken, see effect.AppendHitName. A call whose id is in the
-// longest window already is admitted, and nothing is recorded. If the limits could admit the cost
-// of a call with an id, but it is above effect.MaxNamed, the error is ErrTooManyHits.
+// id:2, id:3, …, without names that are taken, see zset.Set.AddCall. A call whose id is in the
+// longest window already is admitted, and nothing is recorded.
 func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.Decision, error) {
 	o := tx.lookupPacked(k)
 	if !slide.fits(o) {
@@ -66,9 +66,6 @@ func (tx *Tx) Slide(k Key, rules []limit.Window, cost int64, id []byte) (limit.D
 		return tx.SlideAs(Limit{Key: k, Cost: cost, ID: id}, rules)
 	}
 	d, repeated := tx.decideSlide(o, rules, cost, id)
-	if id != nil && cost > effect.MaxNamed && d.RetryAfter != limit.Never && !repeated {
-		return limit.Decision{}, ErrTooManyHits
-	}
 	if !d.Allowed || cost == 0 || repeated {
 		by := rule.Rule{Kind: rule.Slide, Slide: rules[d.Index]}
 		tx.endSlideWithKey(&d, o, rules, cost)
@@ -120,24 +117,26 @@ func (tx *Tx) recordHits(k Key, o object.Object, trim int, n, expireAt int64) ob
 	return tx.apply(o, &effect.Effect{Kind: effect.AddHits, Key: k, Lo: trim, Hits: added, ExpireAt: expireAt})
 }
 
+// recordHitsAs is recordHits for a call with an id. Lapsed hits with names of the id are dropped
+// first, which frees their names. Only very many members with such names can take all; further hits
+// have no id then.
 func (tx *Tx) recordHitsAs(k Key, o object.Object, id []byte, trim int, n, expireAt int64) object.Object {
 	o = tx.e.unpacked(tx.db, k, o)
-	if trim > 0 {
+	free := hits.Free(o, id, n)
+	if trim > 0 && (len(free) != 1 || free[0][0] != 1) {
 		o = tx.apply(o, &effect.Effect{Kind: effect.RemoveSpan, Key: k, Hi: trim})
+		free, trim = hits.Free(o, id, n), 0
 	}
-	for name := range effect.HitNames(id) {
-		if n == 0 {
-			break
-		}
-		if z, ok := o.(*object.ZSet); ok {
-			if _, taken := z.Set.Score(name); taken {
-				continue
-			}
-		}
-		o = tx.apply(o, &effect.Effect{Kind: effect.Add, Key: k, Field: name, Score: float64(tx.now)})
-		n--
+	for _, r := range free {
+		h := effect.Hits{At: tx.now, Seq: r[0], N: int64(r[1] - r[0])}
+		o = tx.apply(o, &effect.Effect{Kind: effect.Call, Key: k, Field: id, Lo: trim, Hits: h, ExpireAt: expireAt})
+		n, trim = n-h.N, 0
 	}
-	return tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: expireAt})
+	if n > 0 {
+		tx.log.Drop() // it has changed
+		return tx.recordHits(k, o, trim, n, expireAt)
+	}
+	return o
 }
 
 // endSlideWithKey is endWithKey for the windows over tx.log. If the key expires before several of

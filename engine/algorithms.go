@@ -148,11 +148,11 @@ func (tx *Tx) refundNewest(k Key, o *object.ZSet, n int64) int64 {
 }
 
 func (tx *Tx) refundNamed(k Key, o *object.ZSet, n int64, id []byte) int64 {
-	names := hits.Named(&o.Set, id, n)
-	for _, name := range names {
-		tx.apply(o, &effect.Effect{Kind: effect.Remove, Key: k, Field: name})
+	effects, back := hits.GiveBack(&o.Set, k, n, id)
+	for i := range effects {
+		tx.apply(o, &effects[i])
 	}
-	return int64(len(names))
+	return back
 }
 
 func (tx *Tx) refundState(k Key, o object.State, n int64) int64 {

@@ -134,12 +134,14 @@ func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 		return e.applyString(o, f)
 	case effect.Splice:
 		return e.applySplice(o, f)
-	case effect.HashSet, effect.HashDelete, effect.Add, effect.Remove, effect.RemoveSpan, effect.Insert:
+	case effect.HashSet, effect.HashDelete, effect.Add, effect.Remove, effect.RemoveSpan, effect.Insert, effect.Uncall:
 		return e.applyElements(o, f)
 	case effect.ZSet:
 		return e.applyZSet(f)
 	case effect.AddHits:
 		return e.applyHits(o, f)
+	case effect.Call:
+		return e.applyCall(o, f)
 	case effect.Reserve, effect.Forget, effect.Terms, effect.Ban:
 		return e.applyExtension(o, f)
 	case effect.Rename:

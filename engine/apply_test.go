@@ -13,6 +13,7 @@ import (
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/internal/bitmap"
+	"rlserver/zset"
 )
 
 const held = "held" // the key of the effects in these tests
@@ -112,6 +113,9 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 		effect.Forget:  limiters,
 		effect.Terms:   limiters,
 		effect.Ban:     append([]object.Type{object.TypeNone}, limiters...),
+
+		effect.Call:   {object.TypeNone, object.TypeZSet},
+		effect.Uncall: {object.TypeZSet},
 	}
 	for _, kind := range effect.Kinds() {
 		require.NotEmpty(t, fits[kind], "kind %d", kind)
@@ -121,7 +125,7 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 			Field:  []byte("f"),
 			Value:  []byte("FIXED 5 1m"),
 			Hi:     1,
-			Hits:   effect.Hits{N: 1},
+			Hits:   effect.Hits{Seq: 1, N: 1},
 			Counts: limit.Counts{Length: 1},
 		}
 		f.Key.Name, f.To.Name = []byte(held), []byte("other")
@@ -179,6 +183,12 @@ func TestApplyRefusesValuesOutOfRange(t *testing.T) {
 		{object.TypeZSet, effect.Effect{Kind: effect.AddHits}},
 		{object.TypeZSet, effect.Effect{Kind: effect.AddHits, Hits: effect.Hits{N: -1}}},
 		{object.TypeNone, effect.Effect{Kind: effect.AddHits, Hits: effect.Hits{N: effect.MaxHits + 1}}},
+		{object.TypeNone, effect.Effect{Kind: effect.Call, Lo: 1, Hits: effect.Hits{Seq: 1, N: 1}}},
+		{object.TypeZSet, effect.Effect{Kind: effect.Call, Hits: effect.Hits{N: 1}}},
+		{object.TypeZSet, effect.Effect{Kind: effect.Call, Hits: effect.Hits{Seq: 1}}},
+		{object.TypeZSet, effect.Effect{Kind: effect.Call, Hits: effect.Hits{At: -1, Seq: 1, N: 1}}},
+		{object.TypeNone, effect.Effect{Kind: effect.Call, Hits: effect.Hits{Seq: zset.MaxNumber, N: 2}}},
+		{object.TypeZSet, effect.Effect{Kind: effect.Uncall, Hits: effect.Hits{Seq: 1, N: -1}}},
 		{object.TypeToken, effect.Effect{Kind: effect.Tokens, Tokens: limit.Tokens{Missing: -1}}},
 		{object.TypeToken, effect.Effect{Kind: effect.Tokens, Tokens: limit.Tokens{Earned: -1}}},
 		{object.TypeNone, effect.Effect{Kind: effect.Tokens, Tokens: limit.Tokens{Earned: 1 << 40}}},

@@ -198,12 +198,9 @@ const (
 	ErrStringTooLong  = Error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
 	ErrOutOfMemory    = Error("OOM command not allowed when used memory > 'maxmemory'.")
 	ErrBusy           = Error("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")
-	ErrTooManyHits    = Error("ERR COST must be at most 1000000 for a sliding window with an ID, which keeps a " +
-		"member per hit: without an ID there is no such bound")
-	ErrManyHits = Error("ERR the costs of sliding windows with an ID must be at most 1000000 together: each keeps a " +
-		"member per hit; without an ID there is no such bound")
-	ErrBeyondCount = Error("ERR the hits of this limiter would be more than 9007199254740991")
-	ErrManyWritten = Error("ERR the log has more than 2097152 hits, which is too many to write out at once")
+	ErrBeyondCount    = Error("ERR the hits of this limiter would be more than 9007199254740991")
+	ErrManyWritten    = Error("ERR the log has more than 2097152 hits, which is too many to write out at once")
+
 	ErrOldPolicies = Error("TRYAGAIN this node does not know yet the policies that this slot has used: send it again")
 
 	ErrLeakyHold = Error("ERR LEAKY has no HOLD: it paces calls, use TOKEN with the same numbers")

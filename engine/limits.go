@@ -27,7 +27,7 @@ func as[T object.Object](o object.Object) (t T, err error) {
 
 // Decide decides a call against one limit: it admits the call, which is recorded, or nothing
 // changes. A missing key is an unused limiter. A cost of 0 is a peek. It returns an error if the
-// key holds another type, if the window cannot be counted (see limit.Fixed), and ErrTooManyHits.
+// key holds another type, and if the window cannot be counted (see limit.Fixed).
 func (tx *Tx) Decide(l *Limit) (limit.Decision, error) {
 	if l.Ban != nil {
 		return tx.decideBanning([]Limit{*l})
@@ -44,8 +44,6 @@ func (tx *Tx) Decide(l *Limit) (limit.Decision, error) {
 	}
 	d, fresh := &p.answer, false
 	switch {
-	case a.id == namesHits && l.ID != nil && p.cost > effect.MaxNamed && d.RetryAfter != limit.Never && !p.repeated:
-		return limit.Decision{}, ErrTooManyHits
 	case !d.Allowed || p.cost == 0 || p.repeated && p.renewed == 0:
 		tx.endWithKey(d, p.object)
 	default:
@@ -142,9 +140,7 @@ func (tx *Tx) dropParts() {
 // is until all admit, ResetAfter until all are unused.
 //
 // Sliding windows with the same key share its log, as in Slide, and the call is recorded there
-// once, with the id of the first: their costs must be equal. Other limits must not share a key. If
-// sliding windows with an id could admit the costs, but these are above effect.MaxNamed for all
-// their keys together, the error is ErrManyHits.
+// once, with the id of the first: their costs must be equal. Other limits must not share a key.
 func (tx *Tx) All(limits []Limit) (limit.Decision, error) {
 	return tx.all(limits, manner{peek: !asks(limits)})
 }
@@ -222,14 +218,11 @@ func (tx *Tx) partOf(k Key) *part {
 
 // decideParts decides for each limit, and combines the answers.
 func (tx *Tx) decideParts() (answer limit.Decision, err error) {
-	named, peek := int64(0), true
+	peek := true
 	for i := range tx.parts {
 		p := &tx.parts[i]
 		if err := tx.decidePart(p); err != nil {
 			return limit.Decision{}, err
-		}
-		if p.limit.algorithm().id == namesHits && p.limit.ID != nil && !p.repeated {
-			named += p.cost
 		}
 		peek = peek && p.cost == 0
 		if i == 0 {
@@ -238,10 +231,7 @@ func (tx *Tx) decideParts() (answer limit.Decision, err error) {
 			answer = answer.And(p.answer)
 		}
 	}
-	switch {
-	case answer.RetryAfter != limit.Never && named > effect.MaxNamed:
-		return limit.Decision{}, ErrManyHits
-	case answer.Allowed && !peek:
+	if answer.Allowed && !peek {
 		return answer, nil
 	}
 	return tx.leaving(answer), nil

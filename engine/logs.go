@@ -21,7 +21,8 @@ func (e *Engine) openFor(o object.Object, f *effect.Effect) (opened object.Objec
 		if _, isRecord := o.(*object.Log); (o == nil || isRecord) && zset.IsHit(f.Field, f.Score) {
 			return o, true
 		}
-	case effect.Remove, effect.RemoveSpan, effect.Reserve, effect.Forget, effect.Terms, effect.Ban:
+	case effect.Remove, effect.RemoveSpan, effect.Call, effect.Uncall,
+		effect.Reserve, effect.Forget, effect.Terms, effect.Ban:
 	default:
 		return o, false
 	}
@@ -67,6 +68,21 @@ func (e *Engine) applyHits(o object.Object, f *effect.Effect) object.Object {
 		sh.setDeadline(f.DB, f.Key.Hash, o, f.ExpireAt)
 	}
 	return o
+}
+
+// applyCall trims a log and records hits of a call with an id in it.
+func (e *Engine) applyCall(o object.Object, f *effect.Effect) object.Object {
+	sh := e.shardOf(f.Key)
+	if o == nil {
+		o = sh.insert(f.DB, f.Key.Hash, e.newZSet(f.Key.Name))
+	}
+	z := o.(*object.ZSet)
+	before := z.Weight()
+	z.Set.RemoveSpan(0, f.Lo)
+	z.Set.AddCall(f.Hits.At, f.Field, f.Hits.Seq, uint64(f.Hits.N))
+	sh.grow(f.DB, z.Weight()-before)
+	sh.setDeadline(f.DB, f.Key.Hash, z, f.ExpireAt)
+	return z
 }
 
 // store stores a log that has changed: few hits as a record. o is the object so far.

@@ -856,8 +856,6 @@ func TestForceRecordsBeyondTheLimits(t *testing.T) {
 	before := dump(c.e)
 	_, err := c.priced("ann", "calls money", []int64{1, limit.MaxCount}, "e")
 	require.Equal(t, ErrBeyondCount, err)
-	_, err = c.priced("ann", "calls", []int64{effect.MaxNamed + 1}, "e")
-	require.Equal(t, ErrManyHits, err)
 	require.Equal(t, before, dump(c.e))
 }
 

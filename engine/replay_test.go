@@ -693,7 +693,14 @@ var walkCalls = map[string]func(w *walk) string{
 	"Slide": func(w *walk) string {
 		rules := []limit.Window{{Limit: 6, Length: 500}, {Limit: 12, Length: 2500}}[:1+w.IntN(2)]
 		cost, id := w.hits()
-		return w.write(w.some("z", 1), func(k []Key) []any { return answer(w.tx.Slide(k[0], rules, cost, id)) })
+		n := w.Int64N(5)
+		return w.write(w.some("z", 1), func(k []Key) []any {
+			answers := answer(w.tx.Slide(k[0], rules, cost, id))
+			if id != nil && n > 0 {
+				answers = append(answers, answer(w.tx.Refund(k[0], n, id))...)
+			}
+			return answers
+		})
 	},
 	"Swap": func(w *walk) string {
 		return w.all(func() []any { w.tx.Swap(w.IntN(walkDatabases), w.IntN(walkDatabases)); return nil })

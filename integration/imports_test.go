@@ -440,7 +440,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/internal/rdb":    {},
 	"rlserver/internal/bitmap": {},
 	"rlserver/internal/stats":  {},
-	"rlserver/zset/hitlog":     {},
+	"rlserver/zset/hitlog":     {ours: []string{"rlserver/internal/dict"}},
 	"rlserver/zset": {
 		ours:   []string{"rlserver/internal/dict", "rlserver/zset/hitlog"},
 		others: []string{"github.com/google/btree"},

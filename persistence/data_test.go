@@ -154,6 +154,14 @@ func callsOfAllKinds() [][]effect.Effect {
 			{Kind: effect.Script, Key: key("a"), Value: []byte("x")},
 			{Kind: effect.ScriptDelete, Key: key("a")},
 			{Kind: effect.Script, Key: key("b"), Value: []byte("\n"), Lo: 1},
+			{
+				Kind: effect.Call, Key: key("set"), Field: []byte("r"),
+				Hits: effect.Hits{At: testEpoch, Seq: 1, N: 1 << 40},
+			},
+			{
+				Kind: effect.Uncall, Key: key("set"), Field: []byte("r"),
+				Hits: effect.Hits{At: testEpoch, Seq: 4, N: 1<<40 - 20},
+			},
 		},
 		{text(2, "last", "word")},
 	}

@@ -25,8 +25,9 @@ func (s *Set) Check() error {
 	}
 	s.rest.ascend(0, func(member []byte, score float64) bool {
 		h, ok := hitOf(member)
+		_, inLog := s.hit(member)
 		switch {
-		case ok && s.has(h):
+		case inLog:
 			err = fmt.Errorf("%q is in the log too", member)
 		case ok && h.scored(score) && !s.rest.unindexed && !s.rest.isIndexed(member, score):
 			err = fmt.Errorf("%q is not in the log, and not in the index", member)

@@ -7,11 +7,11 @@
 // converted to ranks: ScoreSpan, LexSpan and FirstAfter return a span [lo,hi) of ranks, and Ascend,
 // Descend and RemoveSpan take one.
 //
-// A set has two parts. Members `<ms>-<number>` with the score <ms>, as limiters record, are hits:
-// their log is a hitlog.Log, a byte or two for each call. All other elements, the rest, are a
-// sequence. Each part knows the ranks of its own elements; the rank of an element in the set is its
-// rank in its part plus the number of elements of the other part before it. Hits become text when
-// they are read.
+// A set has two parts. Members `<ms>-<number>` with the score <ms>, as limiters record, are hits,
+// and so are those of calls with ids, `id`, `id:2`, …, that AddCall has added. Their log is a
+// hitlog.Log, a few bytes for each call. All other elements, the rest, are a sequence. Each part
+// knows the ranks of its own elements; the rank of an element in the set is its rank in its part
+// plus the number of elements of the other part before it. Hits become text when they are read.
 //
 // # The sequence
 //

@@ -1,6 +1,7 @@
 package zset
 
 import (
+	"bytes"
 	"iter"
 	"math"
 	"sort"
@@ -51,21 +52,16 @@ func (h hit) append(dst []byte) []byte {
 
 func (s *Set) has(h hit) bool { return s.log != nil && s.log.Has(h.at, h.seq) }
 
-// hit returns the hit in the log that a member names.
-func (s *Set) hit(member []byte) (h hit, ok bool) {
+// hit returns the time of the hit in the log that a member names.
+func (s *Set) hit(member []byte) (at int64, ok bool) {
 	if s.log == nil {
-		return hit{}, false
+		return 0, false
 	}
-	h, ok = hitOf(member)
-	return h, ok && s.has(h)
-}
-
-// hitCount returns how many members are hits; 0 for nil.
-func (s *Set) hitCount() int {
-	if s == nil || s.log == nil {
-		return 0
+	if h, ok := hitOf(member); ok {
+		return h.at, s.has(h)
 	}
-	return s.log.Len()
+	h, ok := s.log.Named(member)
+	return h.At, ok
 }
 
 // hits returns the log, for a change.
@@ -76,9 +72,8 @@ func (s *Set) hits() *hitlog.Log {
 	return s.log
 }
 
-func (s *Set) removeHit(h hit) {
-	var buf [24]byte
-	rank := s.log.Before(h.at, strconv.AppendUint(buf[:0], h.seq, 10))
+func (s *Set) removeHit(at int64, member []byte) {
+	rank := s.log.Before(at, member)
 	s.log.RemoveSpan(rank, rank+1)
 }
 
@@ -185,33 +180,17 @@ func (s *Set) hitsBefore(c *cut) int {
 	case belowMember, throughMember:
 		return sort.Search(s.log.Len(), func(i int) bool {
 			var buf [40]byte
-			var h hit
-			h.at, h.seq = s.log.At(i)
-			return !c.afterMember(h.append(buf[:0]))
+			return !c.afterMember(s.log.At(i).Append(buf[:0]))
 		})
 	}
 	at := timeThrough(c.score)
 	if at < 0 || float64(at) != c.score {
 		return s.log.After(at)
 	}
-	return s.hitsAt(at, c)
-}
-
-// hitsAt is hitsBefore for an element whose score is a time.
-func (s *Set) hitsAt(at int64, c *cut) int {
-	var buf [40]byte
-	begin := append(strconv.AppendInt(buf[:0], at, 10), '-')
-	if n := len(begin); len(c.member) >= n && string(c.member[:n]) == string(begin) {
-		text := c.member[n:]
-		if c.side == throughElement {
-			text = append(append(buf[:0], text...), 0)
-		}
-		return s.log.Before(at, text)
+	if c.side == throughElement {
+		return s.log.Before(at, append(bytes.Clone(c.member), 0))
 	}
-	if string(begin) < string(c.member) {
-		return s.log.After(at)
-	}
-	return s.log.After(at - 1)
+	return s.log.Before(at, c.member)
 }
 
 // place returns how many elements before a rank are no hits, and whether the element there is one.
@@ -244,20 +223,20 @@ func (s *Set) rankOfOther(j int) int {
 // namer makes the members of hits. They stay valid.
 type namer struct{ text []byte }
 
-func (n *namer) member(at int64, seq uint64) []byte {
+func (n *namer) member(h hitlog.Hit) []byte {
 	const least, most = 64, 4096
-	if cap(n.text)-len(n.text) < 2*(hitSize+4) {
-		n.text = make([]byte, 0, min(max(least, 2*cap(n.text)), most))
+	if size := 2 * (hitSize + 4 + len(h.ID)); cap(n.text)-len(n.text) < size {
+		n.text = make([]byte, 0, max(size, min(max(least, 2*cap(n.text)), most)))
 	}
 	start := len(n.text)
-	n.text = hit{at, seq}.append(n.text)
+	n.text = h.Append(n.text)
 	return n.text[start:len(n.text):len(n.text)]
 }
 
 // ascend yields the elements of the ranks [lo,hi), which exist.
 func (s *Set) ascend(lo, hi int, yield func([]byte, float64) bool) {
 	var n namer
-	byHit := func(at int64, seq uint64) bool { return yield(n.member(at, seq), float64(at)) }
+	byHit := func(h hitlog.Hit) bool { return yield(n.member(h), float64(h.At)) }
 	others := s.othersBefore(lo)
 	next, left := lo-others, hi-lo // the next hit
 	stopped := false
@@ -282,7 +261,7 @@ func (s *Set) ascend(lo, hi int, yield func([]byte, float64) bool) {
 // descend yields the elements of the ranks [lo,hi), which exist, from the last to the first.
 func (s *Set) descend(lo, hi int, yield func([]byte, float64) bool) {
 	var n namer
-	byHit := func(at int64, seq uint64) bool { return yield(n.member(at, seq), float64(at)) }
+	byHit := func(h hitlog.Hit) bool { return yield(n.member(h), float64(h.At)) }
 	others := s.othersBefore(hi)
 	end, left := hi-others, hi-lo // the hits before end are next
 	stopped := false

@@ -29,9 +29,20 @@ type Members struct {
 // have limits of their own: a log can have more hits than would fit in memory as text.
 const MaxWritten = 2 << 20
 
-// Writable reports whether the members have at most MaxWritten hits, or exist as text already.
+// maxText is how many bytes of names of hits one call writes out at most.
+const maxText = 256 << 20
+
+// Writable reports whether the members have at most MaxWritten hits, with names of less than 256
+// MiB together, or exist as text already.
 func (m Members) Writable() bool {
-	return m.fresh || m.Len() <= MaxWritten || m.set.hitCount() <= MaxWritten
+	if m.fresh || m.set == nil || m.set.writable() {
+		return true
+	}
+	return m.Len() <= MaxWritten && m.Len()*(m.set.log.Text()/m.set.log.Len()+1) <= maxText
+}
+
+func (s *Set) writable() bool {
+	return s == nil || s.log == nil || s.log.Len() <= MaxWritten && s.log.Text() <= maxText
 }
 
 // Weight estimates how many bytes a set of the members takes.

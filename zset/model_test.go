@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/internal/dict"
+	"rlserver/zset/hitlog"
 )
 
 var hasher = dict.NewHasher(7, 11)
@@ -113,6 +114,7 @@ type trace struct {
 	score   func(r *rand.Rand, member string) float64
 	uniform bool // all scores are equal
 	steps   int
+	ids     []string // of calls that add members
 }
 
 var traces = []trace{
@@ -136,6 +138,19 @@ var traces = []trace{
 		score: func(r *rand.Rand, member string) float64 {
 			n, _ := named([]byte(strings.TrimPrefix(member, "x")))
 			return float64(n) + []float64{0, 0, 0, 0, 0, 0, 0, 0, 0.5, 1}[r.IntN(10)]
+		},
+	}, {
+		name: "calls and others",
+		ids:  []string{"", "a", "a:", "a:1", "a:b", "b", "17", "1400000000003-1", "1400000000003-"},
+		member: func(r *rand.Rand) string {
+			return fmt.Sprintf([]string{"a:%d", "a:%d", "a%d:", "b:%d", "17:%d", ":%d", "1400000000003-%d"}[r.IntN(7)],
+				r.IntN(30))
+		},
+		score: func(r *rand.Rand, member string) float64 {
+			if n, ok := named([]byte(member)); ok && r.IntN(2) == 0 {
+				return float64(n)
+			}
+			return float64(1400000000000 + r.IntN(10))
 		},
 	}, {
 		name: "names and others",
@@ -211,6 +226,8 @@ func againstModel(t *testing.T, r *rand.Rand, tr trace) {
 			if r.IntN(2) == 0 { // continue with the clone, and keep the original
 				s, old = old, s
 			}
+		case op >= 90 && tr.ids != nil:
+			m.addCall(t, r, s, []byte(tr.ids[r.IntN(len(tr.ids))]))
 		default:
 			was, existed := s.Add(member, score)
 			modelWas, modelExisted := m.add(member, score)
@@ -228,6 +245,25 @@ func againstModel(t *testing.T, r *rand.Rand, tr trace) {
 	requireSame(t, m, s)
 	require.Equal(t, len(m), s.RemoveSpan(0, s.Len()))
 	requireSame(t, nil, s)
+}
+
+// addCall adds the members of a call with an id to the set and the model, under free names.
+func (m *model) addCall(t *testing.T, r *rand.Rand, s *Set, id []byte) {
+	t.Helper()
+	at, n := int64(1400000000000+r.IntN(10)), uint64(1+r.IntN(3)/2*r.IntN(40))
+	next := uint64(1)
+	for _, free := range s.FreeNumbers(id, n) {
+		for ; next < free[0]; next++ {
+			require.GreaterOrEqual(t, m.rank(hitlog.AppendName(nil, id, next)), 0, "%q %d is free", id, next)
+		}
+		for ; next < free[1]; next++ {
+			_, existed := m.add(hitlog.AppendName(nil, id, next), float64(at))
+			require.False(t, existed, "%q %d is taken", id, next)
+			n--
+		}
+		s.AddCall(at, id, free[0], free[1]-free[0])
+	}
+	require.Zero(t, n)
 }
 
 // requireAnswers compares the results for a random member, rank and range.

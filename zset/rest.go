@@ -52,6 +52,20 @@ func (s *rest) add(member []byte, score float64) (old float64, existed bool) {
 	return old, existed
 }
 
+// addMoved adds a member that has been in the log, with another score: it is in the index even if
+// it names the score, see Scan.
+func (s *rest) addMoved(member []byte, score float64) {
+	if !selfScored(member, score) {
+		s.add(member, score)
+		return
+	}
+	s.build()
+	s.seq.insert(member, score)
+	s.tags = nil
+	s.addToIndex(member, score)
+	s.hadIndex = true
+}
+
 // grown builds the index when the set begins to need one.
 func (s *rest) grown() {
 	if s.unindexed && !s.seq.single() {

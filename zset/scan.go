@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"rlserver/zset/hitlog"
 )
 
 const (
@@ -106,8 +108,8 @@ func (s *Set) visitNames(n uint64, visit func([]byte, float64)) (visited int) {
 		return visited
 	}
 	var names namer
-	s.log.Ascend(s.log.After(int64(n)-1), s.log.After(int64(n)), func(at int64, seq uint64) bool {
-		visit(names.member(at, seq), float64(at))
+	s.log.Ascend(s.log.After(int64(n)-1), s.log.After(int64(n)), func(h hitlog.Hit) bool {
+		visit(names.member(h), float64(h.At))
 		visited++
 		return true
 	})

@@ -33,8 +33,8 @@ func (s *Set) Len() int {
 
 // Score returns the score of a member, and whether it is in the set.
 func (s *Set) Score(member []byte) (float64, bool) {
-	if h, ok := s.hit(member); ok {
-		return float64(h.at), true
+	if at, ok := s.hit(member); ok {
+		return float64(at), true
 	}
 	if s.rest.len() == 0 {
 		return 0, false
@@ -50,14 +50,14 @@ func (s *Set) Add(member []byte, score float64) (old float64, existed bool) {
 	if math.IsNaN(score) {
 		panic("zset: score is NaN")
 	}
-	h, isHit := hitOf(member)
-	if isHit && s.has(h) {
-		if old = float64(h.at); old != score {
-			s.removeHit(h)
-			s.others().add(member, score)
+	if at, ok := s.hit(member); ok {
+		if old = float64(at); old != score {
+			s.removeHit(at, member)
+			s.others().addMoved(member, score)
 		}
 		return old, true
 	}
+	h, isHit := hitOf(member)
 	if !isHit || !h.scored(score) {
 		return s.others().add(member, score)
 	}
@@ -80,9 +80,9 @@ func (s *Set) others() *rest {
 
 // Remove removes a member. It returns its score and whether it existed.
 func (s *Set) Remove(member []byte) (score float64, existed bool) {
-	if h, ok := s.hit(member); ok {
-		s.removeHit(h)
-		return float64(h.at), true
+	if at, ok := s.hit(member); ok {
+		s.removeHit(at, member)
+		return float64(at), true
 	}
 	if s.rest.len() == 0 {
 		return 0, false
@@ -96,8 +96,8 @@ func (s *Set) Remove(member []byte) (score float64, existed bool) {
 // Rank returns the number of elements before a member, its score, and whether
 // it is in the set.
 func (s *Set) Rank(member []byte) (rank int, score float64, ok bool) {
-	if h, ok := s.hit(member); ok {
-		return s.rank(&cut{belowElement, float64(h.at), member}), float64(h.at), true
+	if at, ok := s.hit(member); ok {
+		return s.rank(&cut{belowElement, float64(at), member}), float64(at), true
 	}
 	if s.rest.len() == 0 {
 		return 0, 0, false
@@ -115,9 +115,8 @@ func (s *Set) At(i int) (member []byte, score float64) {
 	if !isHit {
 		return s.rest.at(others)
 	}
-	var h hit
-	h.at, h.seq = s.log.At(i - others)
-	return h.append(nil), float64(h.at)
+	h := s.log.At(i - others)
+	return h.Append(nil), float64(h.At)
 }
 
 // ScoreAt returns the score of a rank from 0 to Len()-1. It panics for other ranks.
@@ -175,7 +174,7 @@ func (s *Set) Weight() (n int) {
 // text estimates the length of all members together, in bytes.
 func (s *Set) text() (n int) {
 	if s.log != nil {
-		n = s.log.Len() * hitSize
+		n = s.log.Text()
 	}
 	if s.rest != nil {
 		n += s.rest.seq.text

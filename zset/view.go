@@ -55,8 +55,8 @@ func (z View) Len() int {
 	return z.set.Len()
 }
 
-// Writable reports whether the set has at most MaxWritten hits.
-func (z View) Writable() bool { return z.set.hitCount() <= MaxWritten }
+// Writable is that of all members.
+func (z View) Writable() bool { return z.set.writable() }
 
 // Scannable reports whether a Scan with these arguments visits at most MaxWritten hits and count
 // others. It does not if a single millisecond has more.

@@ -75,6 +75,9 @@ var kindFields = [...]Fields{
 
 	Override:       known | HasValue | HasLo,
 	OverrideDelete: known,
+
+	Call:   known | HasField | HasLo | HasHits | HasExpireAt,
+	Uncall: known | HasField | HasHits,
 }
 
 // Fields returns the fields of a kind; none for an unknown one.

@@ -93,7 +93,15 @@ const (
 	// with Reserve.
 	Ban Kind = 32
 
-	nextKind = Ban + 1 // one more than the last
+	// Call has Field, Lo, Hits and ExpireAt: the log's first Lo members are removed, hits of a call
+	// are added whose id is Field, the deadline is set. Hits.Seq is the number of the first, from
+	// 1 on, see zset.Set.AddCall.
+	Call Kind = 33
+	// Uncall has Field and Hits: these hits of a call whose id is Field are gone, if they are
+	// there; an empty sorted set is gone.
+	Uncall Kind = 34
+
+	nextKind = Uncall + 1 // one more than the last
 )
 
 var names = [nextKind]string{
@@ -107,6 +115,7 @@ var names = [nextKind]string{
 	Script: "script", ScriptDelete: "script-delete",
 	Reserve: "reserve", Forget: "forget", Terms: "terms",
 	Override: "override", OverrideDelete: "override-delete", Ban: "ban",
+	Call: "call", Uncall: "uncall",
 }
 
 // String returns the kind's name.
@@ -170,7 +179,7 @@ const maxCounted = 1 << 30
 // Size is how many members, fields or keys an effect changes, databases aside.
 func (f *Effect) Size() int64 {
 	switch f.Kind {
-	case AddHits:
+	case AddHits, Call, Uncall:
 		return min(f.Hits.N, maxCounted) + min(int64(f.Lo), maxCounted)
 	case RemoveSpan, Insert:
 		return min(int64(f.Hi-f.Lo), maxCounted)

@@ -10,10 +10,6 @@ import (
 // MaxHits is how many hits one effect records at most: the largest cost of a call.
 const MaxHits = limit.MaxCount
 
-// MaxNamed is the largest cost of a call with an id on a sliding window: each of its hits has a
-// member that is written out.
-const MaxNamed = 1_000_000
-
 // Hits are N members of a limiter's log, named `<At>-<Seq>`, `<At>-<Seq+1>`, …, each with the score
 // At, which is Unix ms.
 type Hits struct {

@@ -2,7 +2,6 @@
 package hits
 
 import (
-	"rlserver/engine/effect"
 	"rlserver/engine/object"
 	"rlserver/zset"
 )
@@ -45,11 +44,7 @@ func (l *Log) Reload(o object.Object, few *zset.Borrowed) {
 // Admitted returns when a call with an id was admitted; ok is false if its first hit is not in the
 // log.
 func (l *Log) Admitted(id []byte) (at float64, ok bool) {
-	if !effect.IsHitName(id) {
-		return l.Set.Score(id)
-	}
-	var buf [64]byte
-	return l.Set.Score(effect.AppendHitName(buf[:0], id, 1))
+	return l.Set.CallScore(id)
 }
 
 // Len implements limit.Log.

@@ -3,6 +3,7 @@
 package moveback
 
 import (
+	"bytes"
 	"math"
 	"slices"
 
@@ -40,6 +41,7 @@ func (m *Mover) Move(o object.Object) {
 			return
 		}
 	case *object.ZSet:
+		m.calls(k, o)
 		m.manyHits(k, o)
 		m.members(k, o)
 	}
@@ -85,6 +87,27 @@ func (m *Mover) deadline(at int64) int64 {
 		return at
 	}
 	return at - m.By
+}
+
+// calls moves the hits of calls with ids.
+func (m *Mover) calls(k effect.Key, o *object.ZSet) {
+	var ahead []effect.Effect
+	for part := range o.Set.CallParts() {
+		o.Set.VisitCalls(part, func(at int64, id []byte, lo, n uint64) {
+			for at > m.Present && n > 0 {
+				h := effect.Hits{At: at, Seq: lo, N: int64(min(n, effect.MaxHits))}
+				ahead = append(ahead, effect.Effect{Kind: effect.Uncall, Key: k, Field: bytes.Clone(id), Hits: h})
+				lo, n = lo+uint64(h.N), n-uint64(h.N)
+			}
+		})
+	}
+	for _, old := range ahead {
+		moved := old
+		moved.Kind, moved.ExpireAt = effect.Call, o.Deadline()
+		moved.Hits.At = max(moved.Hits.At-m.By, 0)
+		m.Apply(o, &moved)
+		m.Apply(o, &old)
+	}
 }
 
 // manyHits is from how many hits of a millisecond on they move together, without being written out.

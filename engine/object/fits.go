@@ -36,6 +36,10 @@ func Fits(f *effect.Effect, o Object) bool {
 	case effect.AddHits:
 		return (MissingOr[*ZSet](o) || is[*Log](o)) && 0 <= f.Lo && f.Lo <= ranks(o) &&
 			0 < f.Hits.N && f.Hits.N <= effect.MaxHits && f.Hits.Seq <= zset.MaxSeq-uint64(f.Hits.N)
+	case effect.Call:
+		return (MissingOr[*ZSet](o) || is[*Log](o)) && 0 <= f.Lo && f.Lo <= ranks(o) && fitsCall(f.Hits)
+	case effect.Uncall:
+		return is[*ZSet](o) && fitsCall(f.Hits)
 	}
 	switch f.Kind {
 	case effect.Reserve, effect.Forget, effect.Terms, effect.Ban:
@@ -43,6 +47,12 @@ func Fits(f *effect.Effect, o Object) bool {
 	}
 	ok, _ := fitsState(f, Bare(o))
 	return ok
+}
+
+// fitsCall reports whether a call with an id can have these hits.
+func fitsCall(h effect.Hits) bool {
+	return 0 <= h.At && h.At <= zset.MaxTime && 0 < h.N && h.N <= effect.MaxHits &&
+		0 < h.Seq && h.Seq <= zset.MaxNumber-uint64(h.N)+1
 }
 
 func fitsInsert(f *effect.Effect, o Object) bool {

@@ -97,6 +97,18 @@ func (b *Batch) putHits(f effect.Effect, expireAt int64, log *zset.Set, part int
 	})
 }
 
+// putCalls adds the calls of a part of a log with a deadline.
+func (b *Batch) putCalls(f effect.Effect, expireAt int64, log *zset.Set, part int) {
+	log.VisitCalls(part, func(at int64, id []byte, lo, n uint64) {
+		f.Kind, f.Field, f.ExpireAt = effect.Call, b.copied(id), expireAt
+		for n > 0 {
+			f.Hits = effect.Hits{At: at, Seq: lo, N: int64(min(n, effect.MaxHits))}
+			b.Put(f)
+			lo, n = lo+uint64(f.Hits.N), n-uint64(f.Hits.N)
+		}
+	})
+}
+
 func (b *Batch) putMember(f effect.Effect, member []byte, score float64) {
 	f.Kind, f.Field, f.Score = effect.Add, member, score
 	b.Put(f)

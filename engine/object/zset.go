@@ -61,6 +61,8 @@ func (o *ZSet) change(f *effect.Effect) (left int) {
 		o.Set.Add(f.Field, f.Score)
 	case effect.Remove:
 		o.Set.Remove(f.Field)
+	case effect.Uncall:
+		o.Set.RemoveCall(f.Hits.At, f.Field, f.Hits.Seq, uint64(f.Hits.N))
 	default:
 		o.Set.RemoveSpan(f.Lo, f.Hi)
 	}
@@ -104,6 +106,11 @@ func (o *ZSet) digestHits(d *Digest) {
 		})
 	}
 	end()
+	for part := range o.Set.CallParts() {
+		o.Set.VisitCalls(part, func(at int64, id []byte, lo, n uint64) {
+			d.pair(id, fmt.Append(nil, at, lo, n))
+		})
+	}
 }
 
 func (o *ZSet) Encoding(p Packing) string {
@@ -134,12 +141,19 @@ func (o *ZSet) save(b *Batch, f effect.Effect) (whole bool) {
 	}
 	if !o.Set.Small(SmallCount, SmallBytes) { // it is cheaper to clone than to copy
 		set, part, rank, expireAt := o.Set.Clone(), 0, 0, o.ExpireAt
+		calls := 0
 		b.postpone(&Large{of: f, expireAt: expireAt, next: func(b *Batch, f effect.Effect) (more bool) {
 			for ; part < set.HitParts(); part++ {
 				if b.Full() {
 					return true
 				}
 				b.putHits(f, expireAt, set, part)
+			}
+			for ; calls < set.CallParts(); calls++ {
+				if b.Full() {
+					return true
+				}
+				b.putCalls(f, expireAt, set, calls)
 			}
 			for member, score := range set.Others(rank) {
 				if b.Full() {
@@ -154,6 +168,9 @@ func (o *ZSet) save(b *Batch, f effect.Effect) (whole bool) {
 	}
 	for part := range o.Set.HitParts() {
 		b.putHits(f, o.ExpireAt, &o.Set, part)
+	}
+	for part := range o.Set.CallParts() {
+		b.putCalls(f, o.ExpireAt, &o.Set, part)
 	}
 	for member, score := range o.Set.Others(0) {
 		b.putMember(f, b.copied(member), score)

@@ -3,7 +3,7 @@ package hitlog
 import "fmt"
 
 // Check returns the first invariant of the log that does not hold, or nil.
-func (l *Log) Check() error {
+func (l *plain) Check() error {
 	if l.Len() == 0 {
 		if l.older != nil || len(l.tail.data) > 0 || l.tail.head > 0 {
 			return fmt.Errorf("an empty log has %d chunks, %d bytes", l.chunks(), len(l.tail.data))
@@ -65,6 +65,42 @@ func (c *chunk) check(tail bool) error {
 	}
 	if n != c.n || tail && last != int(c.last) {
 		return fmt.Errorf("%d hits, n %d; last entry at %d, last %d", n, c.n, last, c.last)
+	}
+	return nil
+}
+
+func (l *calls) check() error {
+	if l == nil {
+		return nil
+	}
+	var n, count, text int
+	var before call
+	for i := range l.chunks {
+		c := &l.chunks[i]
+		had := count
+		here := 0
+		for one := range c.all() {
+			switch {
+			case here == 0 && one.at != c.first:
+				return fmt.Errorf("calls: begin at %d, first %d", one.at, c.first)
+			case count > 0 && before.compare(one.at, one.id) >= 0:
+				return fmt.Errorf("calls: %d %q after %d %q", one.at, one.id, before.at, before.id)
+			case len(one.spans) == 0 || one.spans[0].lo == 0 || one.spans[len(one.spans)-1].hi > MaxNumber+1:
+				return fmt.Errorf("calls: %d %q has %v", one.at, one.id, one.spans)
+			}
+			here, count, text = here+int(one.count()), count+1, text+one.weight()
+			before = call{at: one.at, id: one.id}
+		}
+		if here != c.n || count == had || before.at != c.last {
+			return fmt.Errorf("calls: %d hits up to %d, counted %d, %d", here, before.at, c.n, c.last)
+		}
+		if n != l.ahead(i) {
+			return fmt.Errorf("calls: %d hits before a chunk, counted %d", n, l.ahead(i))
+		}
+		n += here
+	}
+	if n != l.n || count != l.count || text != l.text || l.index != nil && l.index.Len() != count {
+		return fmt.Errorf("calls: %d of %d hits, %d bytes, not %d, %d, %d", count, n, text, l.count, l.n, l.text)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package hitlog is the hits of a limiter in few bytes: a byte or two for a call, whatever it
-// costs.
+// Package hitlog is the hits of a limiter in few bytes: a byte or two for a call, or those of its
+// id and some more, whatever it costs.
 //
 // # Model
 //
@@ -7,6 +7,9 @@
 // in the order of (time, decimal text of the number), as the members `<time>-<number>` of a sorted
 // set are: 10 comes before 9. Package zset has these members, which exist as text only while
 // somebody reads them.
+//
+// The hits of a call with an id are named by it: id, id:2, id:3, … They are in the same order, by
+// (time, bytes of the name). A Log is two logs, of hits without ids and with, whose ranks add up.
 //
 // # Encoding
 //
@@ -25,6 +28,18 @@
 // order is 1, 10, 11, 12, 2. The numbers of equally many digits are in numeric order, though, so a
 // cut through this order is one number for each count of digits, and ranks, counts and removals
 // within a group are arithmetic over such cuts, see decimal.go.
+//
+// # Calls with ids
+//
+// An entry is a call: its time, its id and the numbers of its hits, mostly those from 1 to its
+// cost. Entries are in the order of (time, id), and in chunks of about 512 bytes, with the sums of
+// hits before them. Chunks are changed as above. An index of (hash of the id, time) finds the calls
+// with an id, once there are several chunks.
+//
+// Within a millisecond the names of calls, and those of hits without ids, lie between each other:
+// a, a!, a!:2, a:10, a:10:x, a:2. As no text that names begin with goes on with digits alone to
+// another, names of one such text that are between two of another all are. So the order is that of
+// blocks, parts of calls, which are found by cuts again, see group.go.
 //
 // # Invariants (Check)
 //

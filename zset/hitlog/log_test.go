@@ -1,202 +1,219 @@
 package hitlog
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/internal/dict"
 )
 
-type hit struct {
-	at  int64
-	seq uint64
+var hasher = dict.NewHasher(3, 5)
+
+// hitText is a hit of a model of a log with ids: its time and its name.
+type hitText struct {
+	at   int64
+	name string
 }
 
-func (h hit) text() string { return strconv.FormatUint(h.seq, 10) }
+func (h hitText) compare(other hitText) int {
+	return cmp.Or(cmp.Compare(h.at, other.at), strings.Compare(h.name, other.name))
+}
 
-func order(a, b hit) int { return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.text(), b.text())) }
+type texts []hitText
 
-// model is the reference implementation of a Log.
-type model []hit
-
-func (m *model) add(h hit) {
-	if i, found := slices.BinarySearchFunc(*m, h, order); !found {
-		*m = slices.Insert(*m, i, h)
+func (m *texts) add(h Hit) {
+	x := textOf(h)
+	if i, found := slices.BinarySearchFunc(*m, x, hitText.compare); !found {
+		*m = slices.Insert(*m, i, x)
 	}
 }
 
-func (m model) before(at int64, text string) int {
-	i, _ := slices.BinarySearchFunc(m, at, func(h hit, at int64) int {
-		if h.at < at || h.at == at && h.text() < text {
-			return -1
-		}
-		return 1
-	})
-	return i
-}
+func textOf(h Hit) hitText { return hitText{h.At, string(h.Append(nil))} }
 
-func requireSame(t *testing.T, m model, l *Log) {
+func requireTexts(t *testing.T, m texts, l *Log) {
 	t.Helper()
 	require.NoError(t, l.Check())
 	require.Equal(t, len(m), l.Len())
-	var up, down model
-	l.Ascend(0, l.Len(), func(at int64, seq uint64) bool { up = append(up, hit{at, seq}); return true })
+	var up, down texts
+	l.Ascend(0, l.Len(), func(h Hit) bool { up = append(up, textOf(h)); return true })
 	require.Equal(t, m, up)
-	l.Descend(0, l.Len(), func(at int64, seq uint64) bool { down = append(down, hit{at, seq}); return true })
+	l.Descend(0, l.Len(), func(h Hit) bool { down = append(down, textOf(h)); return true })
 	slices.Reverse(down)
 	require.Equal(t, m, down)
 }
 
-func requireAnswers(t *testing.T, r *rand.Rand, m model, l *Log, at int64, seq uint64) {
+func requireTextAnswers(t *testing.T, r *rand.Rand, m texts, l *Log) {
 	t.Helper()
-	_, found := slices.BinarySearchFunc(m, hit{at, seq}, order)
-	require.Equal(t, found, l.Has(at, seq))
-	require.Equal(t, m.before(at+1, ""), l.After(at))
-	text := []string{
-		strconv.FormatUint(seq, 10), fmt.Sprint(seq, "\x00"), "", "0", "00", "0x", "~", "/", fmt.Sprint(seq, "/"),
-		fmt.Sprint(seq, ":"), fmt.Sprint(seq/10, ":7"), "99999999999999999999", "1", "1/", fmt.Sprintf("0%d", seq),
-	}[r.IntN(15)]
-	require.Equal(t, m.before(at, text), l.Before(at, []byte(text)), "%d %q", at, text)
-	end := uint64(0)
-	for _, h := range m {
-		if h.at == at && seq <= h.seq && h.seq < seq+20 {
-			end = max(end, h.seq+1)
+	at, name := int64(1000+r.IntN(40)), []byte(fmt.Sprint("a:", r.IntN(40)))
+	if len(m) > 0 && r.IntN(2) == 0 {
+		x := m[r.IntN(len(m))]
+		at, name = x.at, []byte(x.name)
+		if r.IntN(2) == 0 {
+			name = append(name[:r.IntN(len(name)+1)], []string{"", "~", "0", ":", "-"}[r.IntN(5)]...)
 		}
 	}
-	got := l.EndIn(at, seq, seq+20)
-	require.Equal(t, end == 0, got == 0)
-	for require.GreaterOrEqual(t, got, end); end < got; end++ {
-		require.True(t, l.Has(at, end), "the hits up to there are in a row")
+	i, _ := slices.BinarySearchFunc(m, hitText{at, string(name)}, hitText.compare)
+	require.Equal(t, i, l.Before(at, name), "%d %q", at, name)
+	i, _ = slices.BinarySearchFunc(m, hitText{at + 1, ""}, hitText.compare)
+	require.Equal(t, i, l.After(at))
+	if id, n, ok := Named(name); ok {
+		h := slices.IndexFunc(m, func(x hitText) bool { return x.name == string(name) })
+		found, ok := l.Named(name)
+		require.Equal(t, h >= 0, ok, "%q", name)
+		if ok {
+			require.Equal(t, string(id), string(found.ID))
+			require.Equal(t, n, found.Seq)
+			require.Contains(t, m, textOf(found))
+		}
 	}
 	if len(m) == 0 {
 		return
 	}
-	i := r.IntN(len(m))
-	foundAt, foundSeq := l.At(i)
-	require.Equal(t, m[i], hit{foundAt, foundSeq}, "rank %d", i)
+	i = r.IntN(len(m))
+	require.Equal(t, m[i], textOf(l.At(i)), "rank %d", i)
 	require.Equal(t, m[i].at, l.TimeAt(i))
 	lo := r.IntN(len(m))
 	hi := lo + r.IntN(min(30, len(m)-lo)+1)
-	var up, down model
-	require.True(t, l.Ascend(lo, hi, func(at int64, seq uint64) bool { up = append(up, hit{at, seq}); return true }))
-	require.Equal(t, []hit(m[lo:hi]), append([]hit{}, up...))
-	l.Descend(lo, hi, func(at int64, seq uint64) bool { down = append(down, hit{at, seq}); return true })
+	var up, down texts
+	require.True(t, l.Ascend(lo, hi, func(h Hit) bool { up = append(up, textOf(h)); return true }))
+	require.True(t, l.Descend(lo, hi, func(h Hit) bool { down = append(down, textOf(h)); return true }))
 	slices.Reverse(down)
-	require.Equal(t, []hit(m[lo:hi]), append([]hit{}, down...))
+	require.Equal(t, slices.Clone(m[lo:hi]), append(texts{}, up...))
+	require.Equal(t, slices.Clone(m[lo:hi]), append(texts{}, down...))
+	if hi > lo {
+		stop := 1 + r.IntN(hi-lo)
+		seen := 0
+		require.False(t, l.Ascend(lo, hi, func(Hit) bool { seen++; return seen < stop }))
+		require.Equal(t, stop, seen)
+		seen = 0
+		require.False(t, l.Descend(lo, hi, func(Hit) bool { seen++; return seen < stop }))
+		require.Equal(t, stop, seen)
+	}
 }
 
-// history is a distribution of random changes.
-type history struct {
-	name  string
-	steps int
-	ms    int64  // the clock runs by up to so many ms, mostly
-	back  int    // in so many of 100 additions hits come anywhere
-	cost  uint64 // at most
-	gap   uint64 // between numbers of a millisecond, at most
-	most  int    // hits that are kept
-	drop  int    // in so many of 100 steps some hits are removed
-}
-
-var histories = []history{
-	{name: "single hits", steps: 2000, ms: 3, cost: 1, gap: 1, most: 700, drop: 10},
-	{name: "rare", steps: 1000, ms: 100_000, cost: 1, gap: 1, most: 300, drop: 3},
-	{name: "calls of any cost", steps: 500, ms: 5, cost: 400, gap: 30, most: 2000, drop: 20},
-	{name: "one millisecond", steps: 500, ms: 0, cost: 30, gap: 200, most: 2000, drop: 40},
-	{name: "fragments", steps: 1500, ms: 0, cost: 1, gap: 3, back: 90, most: 1000, drop: 20},
-	{name: "any order", steps: 1000, ms: 2, back: 80, cost: 12, gap: 50, most: 1000, drop: 30},
-}
-
-func TestLogMatchesModel(t *testing.T) {
-	for _, h := range histories {
-		t.Run(h.name, func(t *testing.T) {
+// Hits with ids and without, in any order, against a list of all names.
+func TestLogWithIDsMatchesModel(t *testing.T) {
+	for _, many := range []int{1, 4, 60} { // chunks of many calls, and an index
+		t.Run(fmt.Sprint(many), func(t *testing.T) {
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
-			h.run(t, rand.New(rand.NewPCG(seed, 0)))
+			logWithIDs(t, rand.New(rand.NewPCG(seed, 0)), many)
 		})
 	}
 }
 
-func (h history) run(t *testing.T, r *rand.Rand) {
-	l, m := new(Log), model(nil)
+func logWithIDs(t *testing.T, r *rand.Rand, many int) {
+	l, m := new(Log), texts(nil)
 	var old *Log
-	var oldModel model
-	now, end := int64(1_700_000_000_000), uint64(0)
-	begun := now
-	for step := range h.steps {
-		at, lo := now, end
-		switch {
-		case r.IntN(100) < h.drop && len(m) > 0:
-			lo := [4]int{0, 0, r.IntN(len(m)), max(0, len(m)-5)}[r.IntN(4)]
-			n := [4]int{1, 7, len(m) - h.most, r.IntN(len(m))}[r.IntN(4)]
-			hi := min(len(m), lo+max(0, min(n, len(m)/4+1)))
+	var oldModel texts
+	now := int64(1000)
+	ids := []string{"", "a", "a:", "a:1", "a:1:", "a:b", "a!", "1000-3", "1001-", "7", "-7"}
+	for i := range many {
+		ids = append(ids, fmt.Sprint("id", i), fmt.Sprint(strings.Repeat("long", 20), i))
+	}
+	// a name is at one time only, as in a sorted set
+	held := func(h Hit) bool {
+		return slices.ContainsFunc(m, func(x hitText) bool { return x.name == textOf(h).name && x.at != h.At })
+	}
+	for step := range 600 {
+		now += int64(r.IntN(3) / 2)
+		at, id := now-int64(r.IntN(10)/9*r.IntN(10)), []byte(ids[r.IntN(len(ids))])
+		lo := uint64(1 + r.IntN(5)/4*r.IntN(120))
+		n := uint64(1 + r.IntN(4)/3*r.IntN(30))
+		switch op := r.IntN(100); {
+		case op < 20 && len(m) > 0:
+			lo := [3]int{0, 0, r.IntN(len(m))}[r.IntN(3)]
+			hi := min(len(m), lo+r.IntN(1+len(m)/[2]int{4, 50}[r.IntN(2)]))
 			l.RemoveSpan(lo, hi)
 			m = slices.Delete(m, lo, hi)
-		case r.IntN(100) < h.back:
-			at = begun - 5 + r.Int64N(now-begun+10)
-			lo = r.Uint64N(h.cost*h.gap*1000 + 1)
-			fallthrough
-		default:
-			if at == now && lo == end {
-				if by := r.Int64N(h.ms + 1); by > 0 && r.IntN(3) > 0 {
-					now, end = now+by, 0
-				}
-				at, lo = now, end+r.Uint64N(h.gap)
+		case op < 30:
+			l.Call(id, func(t int64, _, _ uint64) { at = t })
+			l.RemoveCall(at, id, lo, lo+n)
+			for i := range n {
+				gone := textOf(Hit{at, lo + i, id})
+				m = slices.DeleteFunc(m, func(x hitText) bool { return x == gone })
 			}
-			n := 1 + r.Uint64N(h.cost)
+		case op < 45:
+			lo += uint64(r.IntN(20))
 			l.Add(at, lo, lo+n)
 			for i := range n {
-				m.add(hit{at, lo + i})
+				m.add(Hit{At: at, Seq: lo + i})
 			}
-			if at == now {
-				end = max(end, lo+n)
+		case op < 97:
+			for i := range n {
+				if held(Hit{at, lo + i, id}) {
+					n = i
+					break
+				}
 			}
-		}
-		if over := len(m) - h.most; over > 0 {
-			l.RemoveSpan(0, over)
-			m = slices.Delete(m, 0, over)
-		}
-		if r.IntN(100) == 0 {
+			if n == 0 {
+				continue
+			}
+			l.AddCall(&hasher, at, id, lo, lo+n)
+			for i := range n {
+				m.add(Hit{at, lo + i, id})
+			}
+		default:
 			old, oldModel = l.Clone(), slices.Clone(m)
 			if r.IntN(2) == 0 {
 				l, old = old, l
 			}
 		}
-		seq := r.Uint64N(end + 5)
-		if len(m) > 0 && r.IntN(2) == 0 {
-			x := m[r.IntN(len(m))]
-			at, seq = x.at, x.seq
+		if over := len(m) - 1000; over > 0 {
+			l.RemoveSpan(0, over)
+			m = slices.Delete(m, 0, over)
 		}
-		requireAnswers(t, r, m, l, at, seq)
-		if step%100 == 0 {
-			requireSame(t, m, l)
+		requireTextAnswers(t, r, m, l)
+		if step%50 == 0 {
+			requireTexts(t, m, l)
 			if old != nil {
-				requireSame(t, oldModel, old)
+				requireTexts(t, oldModel, old)
 			}
 		}
 	}
-	requireSame(t, m, l)
+	requireTexts(t, m, l)
 	l.RemoveSpan(0, l.Len())
-	requireSame(t, nil, l)
+	requireTexts(t, nil, l)
 }
 
-// However many hits with gaps between their numbers one millisecond has, a lookup decodes little.
-func TestGapsWithinAMillisecondKeepChunksSmall(t *testing.T) {
-	const hits = 20_000
+func TestNamesOfCalls(t *testing.T) {
+	for _, id := range []string{
+		"", "a", "a:1", "a:2", "a:02", "a:0", "5-3", "-1", ":2", "a-1", "12", "a:99999999999999999",
+	} {
+		for _, n := range []uint64{1, 2, 10, MaxNumber} {
+			name := AppendName(nil, []byte(id), n)
+			gotID, got, ok := Named(name)
+			assert.True(t, ok, "%s", name)
+			assert.True(t, bytes.Equal([]byte(id), gotID), "%s", name)
+			assert.Equal(t, n, got, "%s", name)
+		}
+	}
+	for _, name := range []string{"a:1", "a:0", "a:02", "5-3", "a:99999999999999999"} {
+		_, _, ok := Named([]byte(name))
+		assert.False(t, ok, name)
+	}
+}
+
+// However large a call is, it takes a few bytes and no time.
+func TestCallsOfAnyCost(t *testing.T) {
 	var l Log
-	for i := range uint64(hits) {
-		l.Add(1, 2*i, 2*i+1)
-		require.LessOrEqual(t, l.tail.size(), maxTail+maxEntry)
+	for i := range int64(100) {
+		l.AddCall(&hasher, i, fmt.Append(nil, "request-", i), 1, MaxSeq+1)
+		l.Add(i, 0, MaxSeq)
 	}
 	require.NoError(t, l.Check())
-	require.Equal(t, hits, l.Len())
-	require.Zero(t, testing.AllocsPerRun(10, func() {
-		if !l.Has(1, hits) || l.Has(1, hits+1) {
-			panic("wrong")
-		}
-	}))
+	require.Less(t, l.Weight(), 10_000)
+	require.Equal(t, "request-50", string(l.At(l.After(49)+MaxSeq).Append(nil)))
+	require.Equal(t, "request-50:1000", string(l.At(l.Before(50, []byte("request-50:1000"))).Append(nil)))
+	l.RemoveSpan(l.After(9), l.Len()-10)
+	require.NoError(t, l.Check())
+	require.Equal(t, l.After(9)+10, l.Len())
 }

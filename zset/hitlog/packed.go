@@ -10,7 +10,7 @@ type Packed struct {
 }
 
 // Load makes the log that of p. Changes may write to p.Data, up to its capacity.
-func (l *Log) Load(p *Packed) {
+func (l *plain) Load(p *Packed) {
 	c := &l.tail
 	c.first, c.n, c.data, c.head, c.last = p.First, p.N, p.Data, 0, uint16(p.Last)
 	l.at, l.end = p.At, p.End
@@ -21,7 +21,7 @@ func (l *Log) Load(p *Packed) {
 
 // Packed sets p to the log, whose memory it shares; ok is false if there are several chunks, or no
 // hits.
-func (l *Log) Packed(p *Packed) (ok bool) {
+func (l *plain) Packed(p *Packed) (ok bool) {
 	c := &l.tail
 	if l.older != nil || c.n == 0 {
 		return false

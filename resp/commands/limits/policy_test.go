@@ -137,9 +137,8 @@ func TestChecksAreLimited(t *testing.T) {
 	assert.Equal(t, ":128", c.Do("DBSIZE"))
 	assert.Equal(t, "-ERR too many policies: RL.CHECK takes at most 128", c.Do(call+" p"))
 	c.Do("RL.POLICY SET p0 SLIDE 5000000 1m")
-	assert.Equal(t, "-ERR the costs of sliding windows with an ID must be at most 1000000 together: each keeps a "+
-		"member per hit; without an ID there is no such bound", c.Do("RL.CHECK bob p0 COST 1000001 ID x"))
-	assert.Equal(t, "*6 :1 :5000000 :3999999 :0 :60000 :0", c.Do("RL.CHECK bob p0 COST 1000001"))
+	assert.Equal(t, "*6 :1 :5000000 :3999999 :0 :60000 :0", c.Do("RL.CHECK bob p0 COST 1000001 ID x"))
+	assert.Equal(t, "*6 :1 :5000000 :2999998 :0 :60000 :0", c.Do("RL.CHECK bob p0 COST 1000001"))
 }
 
 // RL.CHECK runs in a transaction, under its locks. RL.POLICY SET takes time and locks of its own,
