@@ -41,7 +41,7 @@ func TestDefaultsOfAllSettings(t *testing.T) {
 		"client-output-buffer-limit": "normal 67108864 16777216 60 slave 268435456 67108864 60 " +
 			"pubsub 33554432 8388608 60",
 		"maxmemory-policy": "ratelimit", "maxmemory-samples": "5",
-		"max-reservations": "100000", "settled-retention": "10m",
+		"max-overrides": "2000000", "max-reservations": "100000", "settled-retention": "10m",
 		"dir": "./rlserver-data", "appendonly": "yes", "appendfsync": "everysec",
 		"auto-aof-rewrite-percentage": "100", "auto-aof-rewrite-min-size": "67108864", "save": "",
 		"on-disk-failure": "refuse",

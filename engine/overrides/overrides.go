@@ -15,12 +15,24 @@ import (
 
 // Set gives an id other numbers of a policy, from the next call on, at now (Unix ms); k is the key
 // of the id, see Tx.KeysHold. The definition has the policy's algorithm, and no options of
-// policies. No lock may be held. If a script holds the key for too long, the error is ErrBusy.
-func Set(e *engine.Engine, now int64, k engine.Key, id []byte, d rule.Definition) error {
+// policies. most is how many overrides all engines of the memory may have together, but for calls
+// that run at the same time. No lock may be held. If a script holds the key for too long, the error
+// is ErrBusy.
+func Set(e *engine.Engine, now int64, k engine.Key, id []byte, d rule.Definition, most int64) error {
+	count := int64(0)
+	for _, one := range e.Memory().Engines() {
+		n, _ := one.Overrides()
+		count += int64(n)
+	}
 	return change(e, now, k, []byte(d.Name), id, func(tx *engine.Tx, v policy.View, p *policy.Policy) error {
 		if kind := p.Rule().Kind; kind != d.Rule.Kind {
 			const format = "ERR policy '%s' is %s: FOR takes other numbers of the same algorithm"
 			return engine.Error(fmt.Sprintf(format, d.Name, kind.Algorithm().Name))
+		}
+		if _, found := v.Overrides.Find(k.Hash, k.Name); count >= most && !found {
+			const format = "ERR policies have other numbers for %d ids, and max-overrides allows %d: delete some " +
+				"with RL.POLICY DEL name FOR id"
+			return engine.Error(fmt.Sprintf(format, count, most))
 		}
 		since := max(v.Version, p.Since())
 		tx.Publish(effect.Effect{Kind: effect.Override, Key: k, Value: []byte(d.Text), Lo: int(since)})

@@ -113,6 +113,7 @@ type Settings struct {
 	MemorySamples atomic.Int64
 
 	MaxReservations  atomic.Int64 // open ones of a key
+	MaxOverrides     atomic.Int64 // of all policies
 	SettledRetention atomic.Int64 // ms
 
 	Stored            bool         // whether the server has a Store, so that its parameters apply

@@ -219,6 +219,10 @@ var Parameters = []Parameter{
 		Help: `How many open reservations (HOLD) a key may have, 100000 by default. Further ones are refused until some
 			are settled or lapse. As many calls at most are remembered that were settled or have lapsed.`,
 		Value: integer(1, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.MaxReservations })},
+	{Name: "max-overrides", Group: groupService, Form: "N", Default: "2000000",
+		Help: `For how many ids policies may have other numbers (FOR), 2000000 by default: some 200 MB. Those that a file
+			of policies has count, but are never refused.`,
+		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.MaxOverrides })},
 	{Name: "settled-retention", Group: groupService, Form: "DURATION", Default: "10m", Example: "10m",
 		Help: `For how long a call is remembered after it was settled or its reservation has lapsed, so that the same
 			call again counts once: 10m by default.`,

@@ -66,7 +66,7 @@ func overrideSet(c *command.Call, id []byte, words [][]byte) error {
 	}
 	k, err := overrideKey(c.Env.Engine, words[0], id)
 	if err == nil {
-		err = overrides.Set(c.Env.Engine, c.Env.Clock(), k, id, d)
+		err = overrides.Set(c.Env.Engine, c.Env.Clock(), k, id, d, c.Env.Settings.MaxOverrides.Load())
 	}
 	if err != nil {
 		return err

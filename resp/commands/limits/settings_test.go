@@ -84,3 +84,31 @@ func TestReservationsInInfo(t *testing.T) {
 	assert.Equal(t, 100000, c.InfoNumber("max_reservations"))
 	assert.Equal(t, 600000, c.InfoNumber("settled_retention_ms"))
 }
+
+// The ids for which policies have other numbers are bounded by max-overrides.
+func TestBoundOfOverrides(t *testing.T) {
+	c := resptest.Start(t, config.Defaults{"max-overrides": "2"}).Dial()
+	full := func(count, most int) string {
+		return fmt.Sprintf("-ERR policies have other numbers for %d ids, and max-overrides allows %d: "+
+			"delete some with RL.POLICY DEL name FOR id", count, most)
+	}
+	c.Check([]resptest.Answer{
+		{"RL.POLICY SET a SLIDE 5 1m", "+OK"},
+		{"RL.POLICY SET b SLIDE 5 1m", "+OK"},
+		{"RL.POLICY SET a SLIDE 6 1m FOR ann", "+OK"},
+		{"RL.POLICY SET b SLIDE 6 1m FOR ann", "+OK"},
+		{"RL.POLICY SET a SLIDE 6 1m FOR bob", full(2, 2)},
+		{"RL.POLICY GET a FOR bob", "$-1"},
+		{"RL.POLICY SET a SLIDE 7 1m FOR ann", "+OK"},
+		{"RL.POLICY GET a FOR ann", "$10 SLIDE 7 1m"},
+		{"CONFIG SET max-overrides 1", "+OK"},
+		{"RL.POLICY SET a SLIDE 6 1m FOR bob", full(2, 1)},
+		{"RL.POLICY DEL a FOR ann", ":1"},
+		{"RL.POLICY DEL b FOR ann", ":1"},
+		{"RL.POLICY SET a SLIDE 6 1m FOR bob", "+OK"},
+		{"RL.POLICY DEL a", ":1"},
+		{"RL.POLICY SET b SLIDE 6 1m FOR bob", "+OK"},
+	})
+	assert.Equal(t, 1, c.InfoNumber("number_of_overrides"))
+	assert.Equal(t, 1, c.InfoNumber("max_overrides"))
+}

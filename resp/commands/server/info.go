@@ -208,6 +208,7 @@ func writeMemory(r *report) {
 	r.field("evicted_scripts", dropped)
 	r.field("used_memory_overrides", overrideBytes)
 	r.field("number_of_overrides", overrides)
+	r.field("max_overrides", r.env.Settings.MaxOverrides.Load())
 	held := r.env.Engine.Memory().Reserved()
 	r.field("used_memory_reservations", held.Bytes)
 	r.field("number_of_reservations", held.N)
