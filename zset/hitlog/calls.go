@@ -43,7 +43,7 @@ type callChunk struct {
 }
 
 // maxCalls is how many bytes of calls a chunk has at most, unless it is a single call.
-const maxCalls = 512
+const maxCalls = 192
 
 // indexed is the time of a call with an id.
 type indexed struct {
@@ -255,7 +255,7 @@ func (l *calls) add(at int64, id []byte, lo, hi uint64) {
 	l.own()
 	added := call{at, id, spans{{lo, hi}}}
 	switch end := len(l.chunks); {
-	case end == 0 || l.chunks[end-1].last < at:
+	case end == 0 || l.chunks[end-1].endsBefore(at, id):
 		l.chunks = appendTo(l.chunks, added)
 	default:
 		i := max(0, sort.Search(end, func(i int) bool { return l.chunks[i].starts(at, id) })-1)
@@ -277,6 +277,18 @@ func (l *calls) add(at int64, id []byte, lo, hi uint64) {
 	}
 	l.count, l.n, l.text = l.count+1, l.n+int(hi-lo), l.text+added.weight()
 	l.note(added)
+}
+
+// endsBefore reports whether the last call of the chunk is before another.
+func (c *callChunk) endsBefore(at int64, id []byte) bool {
+	if c.last != at {
+		return c.last < at
+	}
+	var last []byte
+	for one := range c.all() {
+		last = one.id
+	}
+	return bytes.Compare(last, id) < 0
 }
 
 // starts reports whether the first call of the chunk is after another.

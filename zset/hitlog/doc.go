@@ -32,7 +32,7 @@
 // # Calls with ids
 //
 // An entry is a call: its time, its id and the numbers of its hits, mostly those from 1 to its
-// cost. Entries are in the order of (time, id), and in chunks of about 512 bytes, with the sums of
+// cost. Entries are in the order of (time, id), and in chunks of about 192 bytes, with the sums of
 // hits before them. Chunks are changed as above. An index of (hash of the id, time) finds the calls
 // with an id, once there are several chunks.
 //
