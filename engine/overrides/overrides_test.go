@@ -28,7 +28,7 @@ func TestFormerOverridesOfSharedPoliciesDoNotComeBack(t *testing.T) {
 	}
 	key := func(id string) engine.Key { return e.Key([]byte("p:{" + id + "}")) }
 	override := func(id, definition string) {
-		require.NoError(t, Set(e, 1, key(id), []byte(id), parse(definition), 100))
+		require.NoError(t, Set(e, 1, key(id), []byte(id), parse(definition), 2000))
 	}
 	limitOf := func(id string) int64 {
 		tx := e.NewTx()
