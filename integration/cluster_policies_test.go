@@ -265,3 +265,45 @@ func TestOverridesSurviveAFailover(t *testing.T) {
 		}
 	}
 }
+
+// Whoever is banned, by a policy or by a call, stays so when another node has come to lead.
+func TestBansSurviveAFailover(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3, patient...)
+	c.balanced()
+	const n = 100
+	proxy := c.proxied(1, 2)
+	_, err := answer(t, proxy, "RL.POLICY", "SET", "signon", "SLIDE", 5, "1m", "BAN", 1, "1h")
+	require.NoError(t, err)
+	for i := range n {
+		for _, call := range [][]any{
+			{"RL.CHECK", fmt.Sprint("u", i), "signon", "COST", 6},
+			{"RL.TOKEN", fmt.Sprint("t", i), 5, 5, "1m", "COST", 6, "BAN", 1, "1h"},
+		} {
+			reply, err := answer(t, proxy, call...)
+			require.NoError(t, err)
+			assert.EqualValues(t, 0, reply.([]any)[0], call)
+		}
+	}
+	c.kill(0)
+	c.settled()
+	proxy = c.proxied(2, 2)
+	for i := range n {
+		for _, call := range [][]any{
+			{"RL.CHECK", fmt.Sprint("u", i), "signon"},
+			{"RL.TOKEN", fmt.Sprint("t", i), 5, 5, "1m", "BAN", 1, "1h"},
+		} {
+			reply, err := answer(t, proxy, call...)
+			require.NoError(t, err)
+			d := reply.([]any)
+			assert.EqualValues(t, 0, d[0], call)
+			assert.Greater(t, d[3], int64(50*60*1000), call)
+		}
+	}
+	reply, err := answer(t, proxy, "RL.UNBAN", "u7", "signon")
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, reply)
+	reply, err = answer(t, proxy, "RL.CHECK", "u7", "signon")
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, reply.([]any)[0])
+}
