@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 	"unsafe"
 
@@ -44,18 +45,18 @@ func (f *framing) ahead(offset int) (words [][]byte, size int) {
 // is 0 unless the command is an array of one to maxArgs bulk strings with short lengths and CRLF at
 // every line end.
 func splitCommon(words [][]byte, b []byte, maxArgs int) (_ [][]byte, size int) {
-	if b[0] != '*' {
-		return words, 0
+	args, i := digitHeader(b, 0, '*')
+	if i == 0 {
+		args, i = shortHeader(b, 0, '*')
 	}
-	args, i := shortNumber(b, 1)
 	if args == 0 || args > maxArgs {
 		return words, 0
 	}
-	for n := args; n > 0; n-- {
-		if i >= len(b) || b[i] != '$' {
-			return words, 0
+	for ; args > 0; args-- {
+		size, begin := digitHeader(b, i, '$')
+		if begin == 0 {
+			size, begin = shortHeader(b, i, '$')
 		}
-		size, begin := shortNumber(b, i+1)
 		end := begin + size
 		if i = end + 2; begin == 0 || i > len(b) || b[end] != '\r' || b[end+1] != '\n' {
 			return words, 0
@@ -69,18 +70,34 @@ func splitCommon(words [][]byte, b []byte, maxArgs int) (_ [][]byte, size int) {
 // before authentication.
 const shortNumbers = 10_000
 
-// shortNumber parses one to four digits without leading zeros, and the line end after them. next is
-// the index of the following line, or 0 if b has anything else at i.
-func shortNumber(b []byte, i int) (n, next int) {
-	for start := i; i+1 < len(b) && i <= start+4; i++ {
+// shortHeader parses the line at i, of a type byte and a number of one to four digits without
+// leading zeros. next is the index of the following line, or 0 if b has anything else at i.
+func shortHeader(b []byte, i int, kind byte) (n, next int) {
+	if i >= len(b) || b[i] != kind {
+		return 0, 0
+	}
+	first := i + 1
+	for i = first; i+1 < len(b) && i <= first+4; i++ {
 		digit := b[i] - '0'
 		switch {
 		case digit <= 9:
 			n = n*10 + int(digit)
-		case b[i] == '\r' && b[i+1] == '\n' && i > start && (b[start] != '0' || i == start+1):
+		case b[i] == '\r' && b[i+1] == '\n' && i > first && (b[first] != '0' || i == first+1):
 			return n, i + 2
 		default:
 			return 0, 0
+		}
+	}
+	return 0, 0
+}
+
+// digitHeader is shortHeader for a number of one digit, as nearly all are. Its four bytes are
+// compared at once.
+func digitHeader(b []byte, i int, kind byte) (n, next int) {
+	if i+4 <= len(b) {
+		line := binary.LittleEndian.Uint32(b[i:]) - ('\n'<<24 | '\r'<<16 | '0'<<8 | uint32(kind))
+		if line <= 9<<8 && byte(line) == 0 {
+			return int(line >> 8), i + 4
 		}
 	}
 	return 0, 0
