@@ -34,7 +34,7 @@ var manual = []struct{ group, title string }{
 // Documentation returns the text of docs/COMMANDS.md: all commands, as the table declares them. It
 // returns an error if a command has no example, or if an example has no command.
 func Documentation() (string, error) {
-	examples := readExamples()
+	examples := Examples()
 	if err := checkExamples(examples); err != nil {
 		return "", err
 	}
@@ -64,10 +64,10 @@ func checkExamples(examples map[string]string) error {
 	unused := maps.Clone(examples)
 	for _, section := range manual {
 		for _, c := range inGroup(section.group) {
-			if examples[c.title()] == "" {
-				errs = append(errs, fmt.Errorf("%s has no example: add it to resp/command/docs_examples.md", c.title()))
+			if examples[c.Title()] == "" {
+				errs = append(errs, fmt.Errorf("%s has no example: add it to resp/command/docs_examples.md", c.Title()))
 			}
-			delete(unused, c.title())
+			delete(unused, c.Title())
 		}
 	}
 	for _, title := range slices.Sorted(maps.Keys(unused)) {
@@ -116,12 +116,12 @@ func inGroup(group string) (list []*Command) {
 	return list
 }
 
-// title returns the name as users write it: CLIENT LIST.
-func (c *Command) title() string {
+// Title returns the name as users write it: CLIENT LIST.
+func (c *Command) Title() string {
 	return strings.ToUpper(strings.ReplaceAll(c.FullName(), "|", " "))
 }
 
-func (c *Command) link() string { return fmt.Sprintf("[%s](#%s)", c.title(), anchor(c.title())) }
+func (c *Command) link() string { return fmt.Sprintf("[%s](#%s)", c.Title(), anchor(c.Title())) }
 
 // anchor returns the name that a heading is linked by: lower case, hyphens for spaces, no dots.
 func anchor(title string) string {
@@ -130,15 +130,15 @@ func anchor(title string) string {
 
 // document writes the section of one command.
 func (c *Command) document(text *strings.Builder, examples map[string]string) {
-	fmt.Fprintf(text, "\n### %s\n\n", c.title())
-	writeWrapped(text, strings.TrimSpace(c.title()+" "+c.Syntax))
+	fmt.Fprintf(text, "\n### %s\n\n", c.Title())
+	writeWrapped(text, strings.TrimSpace(c.Title()+" "+c.Syntax))
 	fmt.Fprintf(text, "\n%s.\n\n", strings.TrimSuffix(c.Summary, "."))
 	if c.Deprecated != "" {
 		fmt.Fprintf(text, "Deprecated since Redis %s: use %s.\n\n", c.Deprecated, c.ReplacedBy)
 	}
 	complexity := strings.TrimSuffix(c.Complexity, ".")
 	fmt.Fprintf(text, "%s · %s · %s\n", c.origin(), complexity, strings.Join(c.properties(), ", "))
-	text.WriteString("\n    " + strings.ReplaceAll(examples[c.title()], "\n", "\n    ") + "\n")
+	text.WriteString("\n    " + strings.ReplaceAll(examples[c.Title()], "\n", "\n    ") + "\n")
 }
 
 // writeWrapped writes a syntax as an indented block whose lines end at column 110, with
@@ -185,9 +185,9 @@ func (c *Command) properties() (words []string) {
 	return words
 }
 
-// readExamples parses docs_examples.md. It returns sessions by the title of the command that they
+// Examples parses docs_examples.md. It returns sessions by the title of the command that they
 // show.
-func readExamples() map[string]string {
+func Examples() map[string]string {
 	examples := make(map[string]string)
 	_, sections, _ := strings.Cut(textOf("examples"), "\n### ")
 	for section := range strings.SplitSeq(sections, "\n### ") {

@@ -84,5 +84,5 @@ func (c *Command) wordName(words [][]byte, i int) string {
 			return option
 		}
 	}
-	return fmt.Sprintf("argument %d of %s", i, c.title())
+	return fmt.Sprintf("argument %d of %s", i, c.Title())
 }

@@ -1,4 +1,4 @@
-package clock_test
+package server_test
 
 import (
 	"fmt"
