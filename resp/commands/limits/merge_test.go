@@ -1,4 +1,4 @@
-package limits
+package limits_test
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ func TestIDsOfAllGroupsAreWalked(t *testing.T) {
 			}
 			return wire.ParseValue([]byte("*2\r\n$1\r\n" + next + "\r\n*0\r\n"))
 		}
-		mergeIDs(&m)
+		command.Table["rl.policy"].Sub([]byte("ids")).Merge(&m)
 		reply := wire.ParseValue(m.Reply.B)
 		if cursor = bytes.Clone(reply.Elements()[0].Text); string(cursor) == "0" {
 			break

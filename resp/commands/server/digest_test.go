@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"encoding/hex"
@@ -20,7 +20,7 @@ func merged(digests ...string) string {
 		m.Groups = append(m.Groups, i)
 	}
 	m.On = func(group int, _ [][]byte) wire.Value { return wire.ParseValue([]byte(digests[group])) }
-	mergeDigests(&m)
+	command.Table["debug"].Sub([]byte("digest")).Merge(&m)
 	return string(r.B)
 }
 

@@ -1,16 +1,22 @@
-package server
+package server_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"rlserver/resp/config"
+	"rlserver/resp/resptest"
 )
 
 func TestHumanBytes(t *testing.T) {
-	for n, want := range map[int64]string{
-		0: "0B", 1023: "1023B", 1024: "1.00K", 1536: "1.50K", 1 << 20: "1.00M", 5 << 30: "5.00G", 1 << 40: "1.00T",
-		1 << 62: "4096.00P",
+	c := resptest.Start(t, config.Defaults{}).Dial()
+	for n, want := range map[string]string{
+		"0": "0B", "1023": "1023B", "1024": "1.00K", "1536": "1.50K", "1mb": "1.00M", "5gb": "5.00G",
+		"1099511627776": "1.00T", "4611686018427387904": "4096.00P",
 	} {
-		assert.Equal(t, want, humanBytes(n))
+		require.Equal(t, "+OK", c.Do("CONFIG SET maxmemory "+n+" maxmemory-policy allkeys-lru"))
+		assert.Equal(t, want, c.Info("maxmemory_human"), n)
 	}
 }
