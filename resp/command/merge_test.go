@@ -48,10 +48,12 @@ func TestValuesOfGroupsAreMerged(t *testing.T) {
 	assert.Equal(t, "-ERR_x ", replies(command.MergeSum, "DBSIZE", map[int]string{0: ":3 ", 5: "-ERR_x "}))
 	assert.Equal(t, "*3 $1 a $1 b $1 c ",
 		replies(command.MergeArrays, "KEYS *", map[int]string{0: "*2 $1 a $1 b ", 1: "*0 ", 5: "*1 $1 c "}))
-	assert.Empty(t, replies(command.MergeArrays, "KEYS *", map[int]string{0: "*0 ", 1: ""}), "the client has disconnected")
+	assert.Empty(t, replies(command.MergeArrays, "KEYS *", map[int]string{0: "*0 ", 1: ""}),
+		"the client has disconnected")
 	assert.Equal(t, "+OK ", replies(command.MergeFlush, "FLUSHALL", nil))
 	assert.Equal(t, "-ERR_x ", replies(command.MergeFlush, "FLUSHALL", map[int]string{0: "-ERR_x ", 1: "+OK "}))
-	assert.Equal(t, "-UNCERTAIN the keys of some slots are deleted, those of others are not: send the call again. ERR_x ",
+	assert.Equal(t, "-UNCERTAIN the keys of some slots are deleted, those of others are not: send the call again. "+
+		"ERR_x ",
 		replies(command.MergeFlush, "FLUSHALL", map[int]string{0: "+OK ", 1: "-ERR_x "}))
 	assert.Equal(t, "$1 a ", replies(command.MergeDraw, "RANDOMKEY", map[int]string{0: "$-1 ", 3: "$1 a "}),
 		"a group without keys is not drawn")
@@ -63,11 +65,12 @@ func TestScanWalksThroughGroups(t *testing.T) {
 		return fmt.Sprintf("*2 $%d %s %s", len(cursor), cursor, names)
 	}
 	groups := map[int]string{1: "*2 $1 7 *1 $3 k%s ", 4: "*2 $1 0 *1 $3 l%s "}
-	assert.Equal(t, reply(cursor(1, 7), "*1 $3 k0 "), replies(command.MergeScan, "SCAN 0", groups))
-	assert.Equal(t, reply(cursor(1, 7), "*1 $3 k9 "), replies(command.MergeScan, "SCAN "+cursor(1, 9), groups))
-	assert.Equal(t, reply("0", "*1 $3 l5 "), replies(command.MergeScan, "SCAN "+cursor(4, 5), groups), "the last group ends")
-	assert.Equal(t, reply("0", "*1 $3 l0 "), replies(command.MergeScan, "SCAN "+cursor(2, 5), groups),
+	scan := func(words string) string { return replies(command.MergeScan, words, groups) }
+	assert.Equal(t, reply(cursor(1, 7), "*1 $3 k0 "), scan("SCAN 0"))
+	assert.Equal(t, reply(cursor(1, 7), "*1 $3 k9 "), scan("SCAN "+cursor(1, 9)))
+	assert.Equal(t, reply("0", "*1 $3 l5 "), scan("SCAN "+cursor(4, 5)), "the last group ends")
+	assert.Equal(t, reply("0", "*1 $3 l0 "), scan("SCAN "+cursor(2, 5)),
 		"a group that has moved away is left out")
 	groups[1] = "*2 $1 0 *0 "
-	assert.Equal(t, reply(cursor(4, 0), "*0 "), replies(command.MergeScan, "SCAN 0", groups), "the next group follows")
+	assert.Equal(t, reply(cursor(4, 0), "*0 "), scan("SCAN 0"), "the next group follows")
 }

@@ -8,33 +8,37 @@ import (
 	"rlserver/resp/command"
 )
 
+type argument = command.Argument
+
+const pure, oneOf, block = command.PureToken, command.OneOf, command.Block
+
 func TestSyntaxTrees(t *testing.T) {
 	for _, step := range []struct {
 		syntax string
-		want   []command.Argument
+		want   []argument
 	}{
 		{"", nil},
-		{"key", []command.Argument{{Name: "key"}}},
-		{"[NX | XX]", []command.Argument{{Name: "nx_xx", Kind: command.OneOf, Optional: true, Parts: []command.Argument{
-			{Name: "nx", Kind: command.PureToken, Token: "NX"}, {Name: "xx", Kind: command.PureToken, Token: "XX"}}}}},
-		{"[COST cost]", []command.Argument{{Name: "cost", Token: "COST", Optional: true}}},
-		{"FIELD field", []command.Argument{{Name: "field", Token: "FIELD"}}},
+		{"key", []argument{{Name: "key"}}},
+		{"[NX | XX]", []argument{{Name: "nx_xx", Kind: oneOf, Optional: true, Parts: []argument{
+			{Name: "nx", Kind: pure, Token: "NX"}, {Name: "xx", Kind: pure, Token: "XX"}}}}},
+		{"[COST cost]", []argument{{Name: "cost", Token: "COST", Optional: true}}},
+		{"FIELD field", []argument{{Name: "field", Token: "FIELD"}}},
 		{"score member [score member ...]",
-			[]command.Argument{{Name: "score_member", Kind: command.Block, Multiple: true, Parts: []command.Argument{
+			[]argument{{Name: "score_member", Kind: block, Multiple: true, Parts: []argument{
 				{Name: "score"}, {Name: "member"}}}}},
-		{"[LIMIT offset count]", []command.Argument{{Name: "offset_count", Kind: command.Block, Token: "LIMIT", Optional: true,
-			Parts: []command.Argument{
+		{"[LIMIT offset count]", []argument{{Name: "offset_count", Kind: block, Token: "LIMIT", Optional: true,
+			Parts: []argument{
 				{Name: "offset"}, {Name: "count"}}}}},
 		{"[WEIGHTS weight [weight ...]]",
-			[]command.Argument{{Name: "weight", Token: "WEIGHTS", Optional: true, Multiple: true}}},
+			[]argument{{Name: "weight", Token: "WEIGHTS", Optional: true, Multiple: true}}},
 		{"[GET pattern [GET pattern ...]]",
-			[]command.Argument{{Name: "pattern", Token: "GET", Optional: true, Multiple: true, Again: true}}},
-		{"[AGGREGATE <SUM | MIN>]", []command.Argument{{Name: "sum_min", Kind: command.OneOf, Token: "AGGREGATE", Optional: true,
-			Parts: []command.Argument{
-				{Name: "sum", Kind: command.PureToken, Token: "SUM"}, {Name: "min", Kind: command.PureToken, Token: "MIN"}}}}},
-		{"[section [section ...]]", []command.Argument{{Name: "section", Optional: true, Multiple: true}}},
-		{"<EX seconds | KEEPTTL>", []command.Argument{{Name: "seconds_keepttl", Kind: command.OneOf, Parts: []command.Argument{
-			{Name: "seconds", Token: "EX"}, {Name: "keepttl", Kind: command.PureToken, Token: "KEEPTTL"}}}}},
+			[]argument{{Name: "pattern", Token: "GET", Optional: true, Multiple: true, Again: true}}},
+		{"[AGGREGATE <SUM | MIN>]", []argument{{Name: "sum_min", Kind: oneOf, Token: "AGGREGATE", Optional: true,
+			Parts: []argument{
+				{Name: "sum", Kind: pure, Token: "SUM"}, {Name: "min", Kind: pure, Token: "MIN"}}}}},
+		{"[section [section ...]]", []argument{{Name: "section", Optional: true, Multiple: true}}},
+		{"<EX seconds | KEEPTTL>", []argument{{Name: "seconds_keepttl", Kind: oneOf, Parts: []argument{
+			{Name: "seconds", Token: "EX"}, {Name: "keepttl", Kind: pure, Token: "KEEPTTL"}}}}},
 	} {
 		args, err := command.ParseSyntax(step.syntax)
 		require.NoError(t, err, step.syntax)
