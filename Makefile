@@ -15,21 +15,21 @@ build: ## build bin/rlserver
 	$(GO) build -o $(BIN) ./cmd/rlserver
 
 .PHONY: test
-test: ## all tests in shuffled order; needs only Go (make lint has go vet)
-	$(GO) test $(RACE) -vet=off -shuffle=on -timeout=20m ./...
+test: ## all tests in shuffled order but those with rueidis, which compiles long; needs only Go (make lint has go vet)
+	$(GO) test $(FULL) -vet=off -shuffle=on -timeout=20m ./...
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck, line lengths, and whether the generated documentation is current
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt'ed:" $$unformatted; exit 1; fi
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
+	$(GO) vet -tags rueidis ./...
+	$(GO) tool staticcheck -tags rueidis ./...
 	$(GO) test -count=1 -run '^TestLineLengths$$' ./integration
 	$(GO) run ./cmd/rlserver docs | diff -u docs/COMMANDS.md - || { echo "docs/COMMANDS.md is not current: run 'make docs'"; exit 1; }
 
 .PHONY: check
 check: lint ## all checks that a change must pass: the tests run with the race detector, which needs a C compiler
 	@test "$$($(GO) env CGO_ENABLED)" = 1 || { echo "the race detector needs a C compiler: install gcc"; exit 1; }
-	$(MAKE) test RACE=-race
+	$(MAKE) test FULL="-race -tags rueidis"
 
 .PHONY: docs
 docs: ## write docs/COMMANDS.md from the command table
@@ -47,7 +47,7 @@ live: ## compare the recorded replies with a real redis-server; fails if it is n
 clients: ## redis-cli and redis-py over TLS; redis-py with copies that the server invalidates; redis-py, ioredis, Lettuce, go-redis and rueidis in a cluster whose nodes are killed, stopped and cut off
 	integration/clients/install .cache/clients
 	CLIENTS_LIVE=1 CLIENTS_DIR=$(CURDIR)/.cache/clients \
-		$(GO) test -count=1 -timeout 20m -run '^TestTLS|^TestClientCaches$$|^TestClusterClients$$' ./integration
+		$(GO) test -tags rueidis -count=1 -timeout 20m -run '^TestTLS|^TestClientCaches$$|^TestClusterClients$$' ./integration
 
 .PHONY: libraries
 libraries: ## libraries of Go, Python, Node, Java, PHP, Ruby and Rust that limit on Redis: exactly their limit, the same replies as on a real redis-server

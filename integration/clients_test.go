@@ -1,3 +1,5 @@
+//go:build rueidis
+
 package integration
 
 import (
@@ -83,15 +85,6 @@ func program(t *testing.T, addresses string, command ...string) clusterUser {
 			require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &report), "%s: %s", name, p.output())
 			return report
 		},
-	}
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
 	}
 }
 

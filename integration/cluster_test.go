@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -370,36 +369,4 @@ func TestClusterRefusesWhatItDoesNotHave(t *testing.T) {
 	assert.NotContains(t, c.run[0].output(), "cannot find peer")
 	assert.NotContains(t, c.run[0].output(), "not all groups were handed over")
 	c.run[0] = nil
-}
-
-// rueidis asks CLUSTER SLOTS or CLUSTER SHARDS.
-func TestClusterServesRueidis(t *testing.T) {
-	t.Parallel()
-	c := startCluster(t, 3)
-	for _, shards := range []bool{false, true} {
-		t.Run(fmt.Sprint("shards ", shards), func(t *testing.T) { serveRueidis(t, c, shards) })
-	}
-}
-
-func serveRueidis(t *testing.T, c *nodes, shards bool) {
-	client, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{"127.0.0.1:" + c.ports[0]}, DisableCache: true,
-		ClusterOption: rueidis.ClusterOption{PreferClusterShards: shards},
-	})
-	require.NoError(t, err)
-	defer client.Close()
-	assert.Equal(t, rueidis.ClientModeCluster, client.Mode())
-	for i := range 100 {
-		key := fmt.Sprint("k", i)
-		require.NoError(t, client.Do(t.Context(), client.B().Set().Key(key).Value(key).Build()).Error())
-	}
-	var calls []rueidis.Completed
-	for i := range 100 {
-		calls = append(calls, client.B().Get().Key(fmt.Sprint("k", i)).Build())
-	}
-	for i, reply := range client.DoMulti(t.Context(), calls...) {
-		text, err := reply.ToString()
-		require.NoError(t, err)
-		assert.Equal(t, fmt.Sprint("k", i), text)
-	}
 }

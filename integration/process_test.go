@@ -146,3 +146,12 @@ func TestSettingsFromEnvironment(t *testing.T) {
 	assert.Equal(t, map[string]string{"databases": "3"}, rdb.ConfigGet(t.Context(), "databases").Val())
 	assert.ErrorContains(t, s.connect(t).Ping(t.Context()).Err(), "NOAUTH")
 }
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

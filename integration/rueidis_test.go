@@ -1,10 +1,16 @@
+//go:build rueidis
+
 package integration
 
 import (
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -50,4 +56,120 @@ func TestRueidis(t *testing.T) {
 	}
 	callers.Wait()
 	assert.EqualValues(t, 100, admissions.Load())
+}
+
+// rueidis keeps copies of values, and drops them when they change: of a server alone, as a client
+// of a cluster, and of a proxy port.
+func TestRueidisKeepsCopies(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3, patient...)
+	c.balanced()
+	for name, option := range map[string]rueidis.ClientOption{
+		"alone":   {InitAddress: []string{startServer(t).addr}},
+		"cluster": {InitAddress: c.addresses()},
+		"proxy":   {InitAddress: []string{"127.0.0.1:" + c.proxy[0]}, ForceSingleClient: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, err := rueidis.NewClient(option)
+			require.NoError(t, err)
+			t.Cleanup(client.Close)
+			option.DisableCache = true
+			other, err := rueidis.NewClient(option)
+			require.NoError(t, err)
+			t.Cleanup(other.Close)
+			for i := range 20 {
+				key := fmt.Sprint("copy", i)
+				get := func() (string, bool) {
+					r := client.DoCache(t.Context(), client.B().Get().Key(key).Cache(), time.Hour)
+					text, _ := r.ToString()
+					return text, r.IsCacheHit()
+				}
+				for _, value := range []string{"a", "b", strings.Repeat("c", 10_000)} {
+					require.NoError(t, other.Do(t.Context(), other.B().Set().Key(key).Value(value).Build()).Error())
+					await(t, func() bool {
+						text, _ := get()
+						return text == value
+					})
+					await(t, func() bool { // at the beginning all may have changed
+						_, hit := get()
+						return hit
+					})
+				}
+			}
+		})
+	}
+}
+
+// rueidis asks CLUSTER SLOTS or CLUSTER SHARDS.
+func TestClusterServesRueidis(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3)
+	for _, shards := range []bool{false, true} {
+		t.Run(fmt.Sprint("shards ", shards), func(t *testing.T) { serveRueidis(t, c, shards) })
+	}
+}
+
+func serveRueidis(t *testing.T, c *nodes, shards bool) {
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{"127.0.0.1:" + c.ports[0]}, DisableCache: true,
+		ClusterOption: rueidis.ClusterOption{PreferClusterShards: shards},
+	})
+	require.NoError(t, err)
+	defer client.Close()
+	assert.Equal(t, rueidis.ClientModeCluster, client.Mode())
+	for i := range 100 {
+		key := fmt.Sprint("k", i)
+		require.NoError(t, client.Do(t.Context(), client.B().Set().Key(key).Value(key).Build()).Error())
+	}
+	var calls []rueidis.Completed
+	for i := range 100 {
+		calls = append(calls, client.B().Get().Key(fmt.Sprint("k", i)).Build())
+	}
+	for i, reply := range client.DoMulti(t.Context(), calls...) {
+		text, err := reply.ToString()
+		require.NoError(t, err)
+		assert.Equal(t, fmt.Sprint("k", i), text)
+	}
+}
+
+// Messages and what has changed arrive over TLS, with RESP3, beside the replies of the same
+// connection.
+func TestTLSPushes(t *testing.T) {
+	t.Parallel()
+	s, dir := startTLSServer(t)
+	rdb := s.connect(t, func(o *redis.Options) { o.Protocol, o.TLSConfig = 3, tlsClient(t, dir) })
+	caching, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.addr}, TLSConfig: tlsClient(t, dir)})
+	require.NoError(t, err)
+	defer caching.Close()
+	listener := rdb.PSubscribe(t.Context(), "new*")
+	defer listener.Close()
+	require.NoError(t, listener.Subscribe(t.Context(), "sports"))
+	for range 2 {
+		_, err := listener.Receive(t.Context()) // the subscriptions
+		require.NoError(t, err)
+	}
+	for _, value := range []string{"a", strings.Repeat("b", 1<<20), "c"} {
+		require.NoError(t, rdb.Set(t.Context(), "key", value, 0).Err())
+		get := func() rueidis.RedisResult {
+			return caching.DoCache(t.Context(), caching.B().Get().Key("key").Cache(), time.Hour)
+		}
+		await(t, func() bool {
+			text, _ := get().ToString()
+			return text == value
+		})
+		await(t, func() bool { r := get(); return r.IsCacheHit() })
+		for _, channel := range []string{"news", "sports"} {
+			n, err := rdb.Publish(t.Context(), channel, value).Result()
+			require.NoError(t, err)
+			assert.EqualValues(t, 1, n)
+			got, err := listener.ReceiveMessage(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, channel, got.Channel)
+			assert.Equal(t, value, got.Payload)
+		}
+		require.NoError(t, listener.Ping(t.Context()))
+		pong, err := listener.Receive(t.Context())
+		require.NoError(t, err)
+		assert.IsType(t, (*redis.Pong)(nil), pong)
+	}
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -73,48 +72,6 @@ func TestTLSGoRedis(t *testing.T) {
 		o.TLSConfig.Certificates = nil
 	})
 	assert.ErrorContains(t, anonymous.Ping(t.Context()).Err(), "certificate required")
-}
-
-// Messages and what has changed arrive over TLS, with RESP3, beside the replies of the same
-// connection.
-func TestTLSPushes(t *testing.T) {
-	t.Parallel()
-	s, dir := startTLSServer(t)
-	rdb := s.connect(t, func(o *redis.Options) { o.Protocol, o.TLSConfig = 3, tlsClient(t, dir) })
-	caching, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.addr}, TLSConfig: tlsClient(t, dir)})
-	require.NoError(t, err)
-	defer caching.Close()
-	listener := rdb.PSubscribe(t.Context(), "new*")
-	defer listener.Close()
-	require.NoError(t, listener.Subscribe(t.Context(), "sports"))
-	for range 2 {
-		_, err := listener.Receive(t.Context()) // the subscriptions
-		require.NoError(t, err)
-	}
-	for _, value := range []string{"a", strings.Repeat("b", 1<<20), "c"} {
-		require.NoError(t, rdb.Set(t.Context(), "key", value, 0).Err())
-		get := func() rueidis.RedisResult {
-			return caching.DoCache(t.Context(), caching.B().Get().Key("key").Cache(), time.Hour)
-		}
-		await(t, func() bool {
-			text, _ := get().ToString()
-			return text == value
-		})
-		await(t, func() bool { r := get(); return r.IsCacheHit() })
-		for _, channel := range []string{"news", "sports"} {
-			n, err := rdb.Publish(t.Context(), channel, value).Result()
-			require.NoError(t, err)
-			assert.EqualValues(t, 1, n)
-			got, err := listener.ReceiveMessage(t.Context())
-			require.NoError(t, err)
-			assert.Equal(t, channel, got.Channel)
-			assert.Equal(t, value, got.Payload)
-		}
-		require.NoError(t, listener.Ping(t.Context()))
-		pong, err := listener.Receive(t.Context())
-		require.NoError(t, err)
-		assert.IsType(t, (*redis.Pong)(nil), pong)
-	}
 }
 
 // needsProgram skips the test if a command fails, which means that a program is missing. With

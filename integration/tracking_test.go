@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 )
 
@@ -155,46 +153,4 @@ func TestTrackingOnTheProxyPort(t *testing.T) {
 	reader.Close()
 	prefixes.Close()
 	await(t, func() bool { return c.infoOf(0, "stats")["tracking_links"] == "0" })
-}
-
-// rueidis keeps copies of values, and drops them when they change: of a server alone, as a client
-// of a cluster, and of a proxy port.
-func TestRueidisKeepsCopies(t *testing.T) {
-	t.Parallel()
-	c := startCluster(t, 3, patient...)
-	c.balanced()
-	for name, option := range map[string]rueidis.ClientOption{
-		"alone":   {InitAddress: []string{startServer(t).addr}},
-		"cluster": {InitAddress: c.addresses()},
-		"proxy":   {InitAddress: []string{"127.0.0.1:" + c.proxy[0]}, ForceSingleClient: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			client, err := rueidis.NewClient(option)
-			require.NoError(t, err)
-			t.Cleanup(client.Close)
-			option.DisableCache = true
-			other, err := rueidis.NewClient(option)
-			require.NoError(t, err)
-			t.Cleanup(other.Close)
-			for i := range 20 {
-				key := fmt.Sprint("copy", i)
-				get := func() (string, bool) {
-					r := client.DoCache(t.Context(), client.B().Get().Key(key).Cache(), time.Hour)
-					text, _ := r.ToString()
-					return text, r.IsCacheHit()
-				}
-				for _, value := range []string{"a", "b", strings.Repeat("c", 10_000)} {
-					require.NoError(t, other.Do(t.Context(), other.B().Set().Key(key).Value(value).Build()).Error())
-					await(t, func() bool {
-						text, _ := get()
-						return text == value
-					})
-					await(t, func() bool { // at the beginning all may have changed
-						_, hit := get()
-						return hit
-					})
-				}
-			}
-		})
-	}
 }
