@@ -3,7 +3,9 @@ package resp
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -108,4 +110,39 @@ func TestUnusualScriptsRun(t *testing.T) {
 	assert.Equal(t, ":100000", c.eval("local x = 0 "+strings.Repeat("x = x + 1 ", 100_000)+"return x", "0"), "1 MB")
 	assert.Equal(t, fmt.Sprintf("$%d %s", 1<<20, strings.Repeat("x", 1<<20)),
 		c.eval("return '"+strings.Repeat("x", 1<<20)+"'", "0"))
+}
+
+// While a script takes long, all processors are used: with one, others would wait for many
+// milliseconds. A short script is no long call.
+func TestScriptsThatTakeLongUseAllProcessors(t *testing.T) {
+	var begun, running atomic.Int64
+	ts := startServer(t, config.Defaults{"lua-time-limit": "1"}, func(o *Options) {
+		o.LongCall = func() (end func()) {
+			begun.Add(1)
+			running.Add(1)
+			return func() { running.Add(-1) }
+		}
+	})
+	c, other := ts.dial(), ts.dial()
+	for _, calls := range []string{"", "MULTI"} {
+		for i, source := range []string{"while true do end", "while true do redis.call('GET', KEYS[1]) end"} {
+			want := "-ERR " + lua.KillWords
+			if calls != "" {
+				require.Equal(t, "+OK", c.do(calls))
+				require.Equal(t, "+QUEUED", c.send(script, source, "1", "k"))
+				c.Write([]byte(frame("EXEC")))
+				want = "*1 " + want
+			} else {
+				c.Write([]byte(frame(script, source, "1", "k")))
+			}
+			soon := func(c func() bool) { require.Eventually(t, c, time.Minute, time.Millisecond, source) }
+			soon(func() bool { return running.Load() == 1 })
+			soon(func() bool { return other.do("SCRIPT KILL") == "+OK" })
+			require.Contains(t, c.read(), want)
+			assert.Zero(t, running.Load(), "%s %d", calls, i)
+		}
+	}
+	begun.Store(0)
+	assert.Equal(t, ":5", c.eval("return 5", "1", "k"))
+	assert.Zero(t, begun.Load())
 }

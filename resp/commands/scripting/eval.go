@@ -220,8 +220,12 @@ func (p *program) full() bool {
 const fullWords = "the script changes too much: its changes and messages, with those before it in its transaction, " +
 	"may take lua-memory-limit. Those before this error stay"
 
-// Long implements lua.Host: from now on others wait for the keys of the script only.
-func (p *program) Long() { p.held = p.held || p.Tx.Hold(false) }
+// Long implements lua.Host: from now on others wait for the keys of the script only, and are served
+// by another processor.
+func (p *program) Long() {
+	p.caller.TakesLong()
+	p.held = p.held || p.Tx.Hold(false)
+}
 
 // Overdue implements lua.Host: the script runs for longer than its limit. Others are refused from
 // now on instead of waiting, and can end it.
