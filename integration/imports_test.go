@@ -210,7 +210,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/lua": {
 		ours: []string{
 			"rlserver/resp/lua/compiler", "rlserver/resp/lua/interior", "rlserver/resp/lua/number",
-			"rlserver/resp/lua/pattern",
+			"rlserver/resp/lua/pattern", "rlserver/internal/largecopy",
 		},
 		others: []string{"github.com/yuin/gopher-lua"},
 	},

@@ -2,8 +2,10 @@ package lua
 
 import (
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"weak"
 
@@ -128,4 +130,47 @@ func TestTablesThatContainThemselves(t *testing.T) {
 	deep := "local t = {} for i = 2, %s do t = {t} end return t"
 	assert.Len(t, reply(t, strings.Replace(deep, "%s", "7991", 1), nil), 4*7991)
 	assert.Equal(t, ErrTooDeep, reply(t, strings.Replace(deep, "%s", "7992", 1), nil))
+}
+
+// slow is a host for which time passes whenever it is asked whether the script may go on.
+type slow struct {
+	killer
+	told []string
+}
+
+func (s *slow) MustEnd() string { time.Sleep(2 * TurnTime); return "" }
+func (s *slow) Long()           { s.told = append(s.told, "long") }
+func (s *slow) Overdue()        { s.told = append(s.told, "overdue"); s.killer.Overdue() }
+
+// A script that takes time by memory, in few instructions, takes turns as others do, and ends.
+func TestFewInstructionsMayTakeLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Compile("local s = ('x'):rep(1000000) for i = 1, 30 do local t = s .. s end")
+		require.NoError(t, err)
+		run := func(limit time.Duration) (told []string, err error) {
+			st := newState()
+			host := &slow{killer: killer{st}}
+			err = st.Run(&Run{Script: s, Host: host, Among: NewScripts(),
+				Limits: Limits{Memory: 8 << 20, All: 32 << 20, Time: limit}},
+				func(*State, glua.LValue) error { return nil })
+			return slices.Compact(host.told), err
+		}
+		told, err := run(time.Minute)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"long"}, told)
+		told, err = run(6 * TurnTime)
+		assert.EqualError(t, err, "ERR "+KillWords)
+		assert.Equal(t, []string{"long", "overdue"}, told[:2])
+	})
+}
+
+// Long texts are copied in pieces.
+func TestLongTexts(t *testing.T) {
+	for _, c := range [][2]string{
+		{"s = a .. 7 .. ('de'):rep(700001) return {s:sub(2100002, 2100006), s:sub(-2)}", "$5\r\nbc7de\r\n$2\r\nde\r\n"},
+		{"s = a:sub(2) return {s:sub(1, 3), s:sub(-3)}", "$3\r\nbca\r\n$3\r\nabc\r\n"},
+		{"s = table.concat({a, 'x', 'y'}) return {s:sub(2100003, 2100005), #s}", "$3\r\ncxy\r\n:2100005\r\n"},
+	} {
+		assert.Equal(t, "*2\r\n"+c[1], reply(t, "local s, a = '', ('abc'):rep(700001) "+c[0], nil), c[0])
+	}
 }

@@ -4,8 +4,9 @@ import (
 	"math"
 	"runtime"
 	"runtime/metrics"
-	"strings"
 	"unsafe"
+
+	"rlserver/internal/largecopy"
 )
 
 // reserve counts bytes for what a library builds, before they are taken. The script cannot reach
@@ -26,11 +27,20 @@ func (w *watch) room(b []byte, n int) []byte {
 	size := max(cap(b)+cap(b)/2, len(b)+n, 64)
 	w.reserve(size)
 	w.reserved -= int64(cap(b))
-	return append(make([]byte, 0, size), b...)
+	return largecopy.Append(make([]byte, 0, size), b)
 }
 
 // join appends a text to b.
-func (w *watch) join(b []byte, text string) []byte { return append(w.room(b, len(text)), text...) }
+func (w *watch) join(b []byte, text string) []byte { return appendText(w.room(b, len(text)), text) }
+
+func appendText(b []byte, text string) []byte {
+	return largecopy.Append(b, unsafe.Slice(unsafe.StringData(text), len(text)))
+}
+
+func cloneText(text string) string {
+	b := largecopy.Clone(unsafe.Slice(unsafe.StringData(text), len(text)))
+	return unsafe.String(unsafe.SliceData(b), len(b))
+}
 
 // text returns b, which is not used any more, as a string: itself, if little of its space is
 // unused.
@@ -39,7 +49,7 @@ func (w *watch) text(b []byte) string {
 		return unsafe.String(unsafe.SliceData(b), len(b))
 	}
 	w.reserve(len(b) + perValue)
-	return string(b)
+	return cloneText(unsafe.String(unsafe.SliceData(b), len(b)))
 }
 
 // part returns a part of a string: a copy, as it would keep the whole alive.
@@ -48,15 +58,17 @@ func (w *watch) part(whole, part string) string {
 		return part
 	}
 	w.charge(len(part))
-	return strings.Clone(part)
+	return cloneText(part)
 }
 
 // built counts what a script has built, garbage included. Before all scripts together leave much
-// garbage, it is collected: the memory of the process stays near what the scripts may hold.
-func (s *Scripts) built(bytes, limit int64) {
+// garbage, it is collected: the memory of the process stays near what the scripts may hold. wait is
+// called before that.
+func (s *Scripts) built(bytes, limit int64, wait func()) {
 	if s.fresh.Add(bytes) <= limit {
 		return
 	}
+	wait()
 	s.collecting.Lock()
 	defer s.collecting.Unlock()
 	sample := [...]metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/gc/heap/live:bytes"}}

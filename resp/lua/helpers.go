@@ -23,7 +23,7 @@ func concat(st *State, L *glua.LState) int {
 	for i := 1; i <= n; i++ {
 		switch v := L.Get(i).(type) {
 		case glua.LString:
-			b = append(b, v...)
+			b = appendText(b, string(v))
 		case glua.LNumber:
 			b = number.Append(b, float64(v), 14)
 		default:

@@ -66,7 +66,7 @@ func (r *replyReader) text(s string) glua.LValue {
 	case len(s) <= maxShared:
 		s = r.st.scratch.clone(unsafe.Slice(unsafe.StringData(s), len(s)))
 	default:
-		s = strings.Clone(s)
+		s = cloneText(s)
 	}
 	return r.st.scratch.string(s)
 }

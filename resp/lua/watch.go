@@ -192,6 +192,9 @@ func (w *watch) measure(next int64) {
 	if w.dead != "" {
 		w.raiseIfDead()
 	}
+	if w.lookAtTime(); w.dead != "" { // few instructions may take much memory, and time
+		w.raiseIfDead()
+	}
 	pending := w.charged
 	w.charged = 0
 	if pending > w.limits.Memory && pending > 2*w.until { // one value that is too large
@@ -208,7 +211,7 @@ func (w *watch) measure(next int64) {
 	if held > w.limits.Memory {
 		w.refuse(errMemory)
 	}
-	w.all.built(pending, w.limits.Memory)
+	w.all.built(pending, w.limits.Memory, w.st.host.Long)
 	w.until = min(max(held, 1<<20), max(w.limits.Memory/4, firstBytes))
 	if w.grant(held + w.until) {
 		return
