@@ -94,10 +94,11 @@ func (m *Mover) calls(k effect.Key, o *object.ZSet) {
 	var ahead []effect.Effect
 	for part := range o.Set.CallParts() {
 		o.Set.VisitCalls(part, func(at int64, id []byte, lo, n uint64) {
-			for at > m.Present && n > 0 {
-				h := effect.Hits{At: at, Seq: lo, N: int64(min(n, effect.MaxHits))}
+			if at <= m.Present {
+				return
+			}
+			for h := range effect.Split(at, lo, n) {
 				ahead = append(ahead, effect.Effect{Kind: effect.Uncall, Key: k, Field: bytes.Clone(id), Hits: h})
-				lo, n = lo+uint64(h.N), n-uint64(h.N)
 			}
 		})
 	}
@@ -110,16 +111,13 @@ func (m *Mover) calls(k effect.Key, o *object.ZSet) {
 	}
 }
 
-// manyHits is from how many hits of a millisecond on they move together, without being written out.
-const manyHits = 16
-
 // span is hits of a millisecond with consecutive numbers.
 type span struct {
 	at     int64
 	seq, n uint64
 }
 
-// manyHits moves the hits of the milliseconds with many of them.
+// manyHits moves the hits of the milliseconds with many of them together, without writing them out.
 func (m *Mover) manyHits(k effect.Key, o *object.ZSet) {
 	var ahead []span
 	for part := range o.Set.HitParts() {
@@ -134,7 +132,7 @@ func (m *Mover) manyHits(k effect.Key, o *object.ZSet) {
 		for ; i < len(ahead) && ahead[i].at == ahead[0].at; i++ {
 			total += ahead[i].n
 		}
-		if total >= manyHits {
+		if total >= effect.ManyHits {
 			for _, s := range ahead[:i] {
 				m.addHits(k, o, s)
 			}

@@ -75,24 +75,21 @@ func (b *Batch) putField(f effect.Effect, field, value string) {
 	b.Put(f)
 }
 
-// manyHits is from how many hits of a millisecond on they are saved as one effect.
-const manyHits = 16
-
 // putHits adds the hits of a part of a log with a deadline.
 func (b *Batch) putHits(f effect.Effect, expireAt int64, log *zset.Set, part int) {
 	log.VisitHits(part, func(at int64, seq, n uint64) {
-		h := effect.Hits{At: at, Seq: seq, N: effect.MaxHits}
-		for ; n >= manyHits; n -= uint64(h.N) {
-			h.N = min(h.N, int64(n))
-			many := f
-			many.Kind, many.Hits, many.ExpireAt = effect.AddHits, h, expireAt
-			b.Put(many)
-			h.Seq += uint64(h.N)
-		}
-		for i := range n {
-			start := len(b.Text)
-			b.Text = h.Member(b.Text, i)
-			b.putMember(f, b.Text[start:len(b.Text):len(b.Text)], float64(at))
+		for h := range effect.Split(at, seq, n) {
+			if h.N >= effect.ManyHits {
+				many := f
+				many.Kind, many.Hits, many.ExpireAt = effect.AddHits, h, expireAt
+				b.Put(many)
+				continue
+			}
+			for i := range uint64(h.N) {
+				start := len(b.Text)
+				b.Text = h.Member(b.Text, i)
+				b.putMember(f, b.Text[start:len(b.Text):len(b.Text)], float64(at))
+			}
 		}
 	})
 }
@@ -101,10 +98,8 @@ func (b *Batch) putHits(f effect.Effect, expireAt int64, log *zset.Set, part int
 func (b *Batch) putCalls(f effect.Effect, expireAt int64, log *zset.Set, part int) {
 	log.VisitCalls(part, func(at int64, id []byte, lo, n uint64) {
 		f.Kind, f.Field, f.ExpireAt = effect.Call, b.copied(id), expireAt
-		for n > 0 {
-			f.Hits = effect.Hits{At: at, Seq: lo, N: int64(min(n, effect.MaxHits))}
+		for f.Hits = range effect.Split(at, lo, n) {
 			b.Put(f)
-			lo, n = lo+uint64(f.Hits.N), n-uint64(f.Hits.N)
 		}
 	})
 }
