@@ -89,20 +89,25 @@ type Limit struct {
 
 // part is the part of a decision that concerns one key: what it has found there and will record.
 type part struct {
-	limit    *Limit // on this key, or the first of several sliding windows
-	first    int    // its index
-	several  bool   // there are more windows
-	cost     int64  // of the call
-	asks     bool   // the limit may deny the call
-	object   object.Object
-	repeated bool // the id is in the window already, or the call in the book
-	book     *reserve.Book
-	ban      *ban.State
+	limit   *Limit // on this key, or the first of several sliding windows
+	first   int    // its index
+	several bool   // there are more windows
+	asks    bool   // the limit may deny the call
+	object  object.Object
+	book    *reserve.Book
+	ban     *ban.State
+	verdict
+	trim   int           // lapsed hits of the log, to be dropped
+	effect effect.Effect // of a limiter without a log: Kind and the state after the call
+}
+
+// verdict is the answer of a part to a cost, and why.
+type verdict struct {
+	cost     int64 // of the call
+	answer   limit.Decision
+	repeated bool  // the id is in the window already, or the call in the book
 	renewed  int64 // the amount of the open reservation that the call renews; 0: none
 	known    int64 // until when the call is in the book, Unix ms; 0: it is not
-	trim     int   // lapsed hits of the log, to be dropped
-	answer   limit.Decision
-	effect   effect.Effect // of a limiter without a log: Kind and the state after the call
 }
 
 // addPart adds a part, and reuses the memory of an earlier call.
@@ -286,11 +291,11 @@ func (tx *Tx) leaving(answer limit.Decision) limit.Decision {
 		p := &tx.parts[i]
 		reset := p.answer.ResetAfter
 		if p.answer.Allowed && p.cost > 0 && (!p.repeated || p.renewed > 0) {
-			cost, answer, repeated, renewed, known := p.cost, p.answer, p.repeated, p.renewed, p.known
+			admits := p.verdict
 			p.cost = 0
 			_ = tx.decidePart(p) // it has no error: the call had none
 			reset = p.answer.ResetAfter
-			p.cost, p.answer, p.repeated, p.renewed, p.known = cost, answer, repeated, renewed, known
+			p.verdict = admits
 		}
 		answer.ResetAfter = max(answer.ResetAfter, reset)
 	}
