@@ -229,11 +229,10 @@ func (tx *Tx) Settle(keys []Key, actual []int64, call []byte) ([]Settled, error)
 		if slices.ContainsFunc(keys[:i], k.Is) {
 			return nil, Error(fmt.Sprintf("ERR key '%.128s' is named twice", k.Name))
 		}
-		o := tx.lookup(k)
-		if _, state := o.(object.State); o != nil && !state && o.Kind() != object.TypeZSet {
-			return nil, ErrWrongType
+		x, err := tx.extension(k)
+		if err != nil {
+			return nil, err
 		}
-		x := object.ExtensionOf(o)
 		if x == nil || len(x.Terms) == 0 {
 			const format = "ERR key '%.128s' has no reservations, so its rule is not known: use RL.CHARGE key rule n"
 			return nil, Error(fmt.Sprintf(format, k.Name))
@@ -338,9 +337,15 @@ func (tx *Tx) settlePart(p *part, call []byte) {
 // Reservations returns those of a key, which are valid until the next change; nil for a missing key
 // or one without. The error is ErrWrongType for a key that holds no limiter.
 func (tx *Tx) Reservations(k Key) (*reserve.Book, error) {
+	x, err := tx.extension(k)
+	return x.Reservations(), err
+}
+
+// extension returns the extension of a limiter; nil for a missing key or one without.
+func (tx *Tx) extension(k Key) (*object.Extension, error) {
 	o := tx.lookup(k)
 	if _, state := o.(object.State); o != nil && !state && o.Kind() != object.TypeZSet {
 		return nil, ErrWrongType
 	}
-	return object.ExtensionOf(o).Reservations(), nil
+	return object.ExtensionOf(o), nil
 }
