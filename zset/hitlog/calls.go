@@ -253,15 +253,15 @@ func (l *calls) moment(rank int) (at int64, before int) {
 // add adds hits of a call. Those that are there remain.
 func (l *calls) add(at int64, id []byte, lo, hi uint64) {
 	l.own()
-	added := call{at, id, spans{{lo, hi}}}
-	switch end := len(l.chunks); {
-	case end == 0 || l.chunks[end-1].endsBefore(at, id):
+	added, known := call{at, id, spans{{lo, hi}}}, false
+	if end := len(l.chunks); end == 0 || l.chunks[end-1].endsBefore(at, id) {
 		l.chunks = appendTo(l.chunks, added)
-	default:
+	} else {
 		i := max(0, sort.Search(end, func(i int) bool { return l.chunks[i].starts(at, id) })-1)
 		all := l.chunks[i].kept()
-		k, found := slices.BinarySearchFunc(all, added, func(c, to call) int { return c.compare(to.at, to.id) })
-		if found {
+		k := 0
+		k, known = slices.BinarySearchFunc(all, added, func(c, to call) int { return c.compare(to.at, to.id) })
+		if known {
 			l.count, l.n, l.text = l.count-1, l.n-int(all[k].count()), l.text-all[k].weight()
 			added.spans = all[k].union(added.spans)
 			all[k] = added
@@ -270,13 +270,11 @@ func (l *calls) add(at int64, id []byte, lo, hi uint64) {
 		}
 		l.chunks = slices.Replace(l.chunks, i, i+1, callChunks(all)...)
 		l.rebase(i)
-		if found {
-			l.count, l.n, l.text = l.count+1, l.n+int(added.count()), l.text+added.weight()
-			return
-		}
 	}
-	l.count, l.n, l.text = l.count+1, l.n+int(hi-lo), l.text+added.weight()
-	l.note(added)
+	l.count, l.n, l.text = l.count+1, l.n+int(added.count()), l.text+added.weight()
+	if !known {
+		l.note(added)
+	}
 }
 
 // endsBefore reports whether the last call of the chunk is before another.
