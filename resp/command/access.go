@@ -95,16 +95,20 @@ func (c *Call) MayReadAnyKey() bool {
 	return NewAccessCheck(c.Env.Engine).AllowsReadingAnyKey(c.Account.User(), c.prepared())
 }
 
-// MayReadKey reports whether the user may run the call and read a key that its words do not name.
-func (c *Call) MayReadKey(name []byte) bool {
+// MayReadKey returns a function that reports whether the user may run the call and read a key that
+// its words do not name.
+func (c *Call) MayReadKey() func(name []byte) bool {
 	u := c.Account.User()
 	if u.Unrestricted() {
-		return true
+		return func([]byte) bool { return true }
 	}
 	call := NewAccessCheck(c.Env.Engine).describe(c.prepared())
-	call.Keys = append(call.Keys, acl.Key{Name: name, Access: acl.Read})
-	v, _ := u.Check(call)
-	return v == acl.Allowed
+	named := len(call.Keys)
+	return func(name []byte) bool {
+		call.Keys = append(call.Keys[:named], acl.Key{Name: name, Access: acl.Read})
+		v, _ := u.Check(call)
+		return v == acl.Allowed
+	}
 }
 
 func (c *Call) prepared() *Prepared {

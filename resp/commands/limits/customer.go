@@ -209,7 +209,7 @@ func walkIDs(
 	if err != nil {
 		return err
 	}
-	mark, n := c.Reply.BeginArray(), 0
+	mark, n, mayRead := c.Reply.BeginArray(), 0, c.MayReadKey()
 	for left := o.Count; ; {
 		step := min(left, idsStep)
 		var keys []engine.Key
@@ -219,7 +219,7 @@ func walkIDs(
 			}
 		})
 		for i := 0; ok && err == nil && i < len(keys); i++ {
-			if !c.MayReadKey(keys[i].Name) {
+			if !mayRead(keys[i].Name) {
 				continue
 			}
 			ok = c.Tx.Step(c.Env.Clock(), c.DB, keys[i:i+1], func() {
