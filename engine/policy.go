@@ -126,10 +126,9 @@ func (e *Engine) SetPolicies(now int64, list []*policy.Policy) (c PolicyChanges,
 	for _, p := range changed {
 		effects = append(effects, policyEffect(p))
 	}
-	before, _ := e.Overrides()
+	before := e.Overrides()
 	tx.Publish(effects...)
-	after, _ := e.Overrides()
-	c.Overrides, effects = before-after, effects[:0]
+	c.Overrides, effects = int(before.Minus(e.Overrides()).N), effects[:0]
 	for _, o := range given {
 		f := o.Effect()
 		f.Key = e.Key(f.Key.Name)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"rlserver/engine/counts"
 	"rlserver/engine/effect"
 	"rlserver/engine/policy"
 	"rlserver/engine/rule"
@@ -22,10 +23,18 @@ func (e *Engine) PoliciesLocked() policy.View {
 	return v
 }
 
-// Overrides returns how many overrides there are of all policies, and their memory in bytes.
-func (e *Engine) Overrides() (n int, bytes int64) {
-	e.ViewPolicies(func(v policy.View) { n, bytes = v.Overrides.Size() })
-	return n, bytes
+// Overrides returns how many overrides there are of all policies, and their memory.
+func (e *Engine) Overrides() (sum counts.Load) {
+	e.ViewPolicies(func(v policy.View) { sum = v.Overrides.Size() })
+	return sum
+}
+
+// Overrides is the sum of Engine.Overrides.
+func (m *Memory) Overrides() (sum counts.Load) {
+	for _, e := range m.Engines() {
+		sum = sum.Plus(e.Overrides())
+	}
+	return sum
 }
 
 // numbersFor sets a rule to the numbers that a policy has for the id of a key.

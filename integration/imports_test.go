@@ -433,7 +433,8 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/engine/policy": {
 		ours: []string{
-			"rlserver/engine/ban", "rlserver/engine/effect", "rlserver/engine/rule", "rlserver/internal/stats",
+			"rlserver/engine/ban", "rlserver/engine/counts", "rlserver/engine/effect", "rlserver/engine/rule",
+			"rlserver/internal/stats",
 		},
 	},
 	"rlserver/engine/limit":    {},

@@ -16,10 +16,9 @@ func (s webSource) addScripts(state *web.State) {
 		state.Scripts.Cached += int64(n)
 		state.Scripts.Bytes += bytes
 		state.Scripts.Evicted += evicted
-		n, bytes = e.Overrides()
-		state.Overrides.Count += int64(n)
-		state.Overrides.Bytes += bytes
 	}
+	overrides := s.p.engine.Memory().Overrides()
+	state.Overrides.Count, state.Overrides.Bytes = overrides.N, overrides.Bytes
 }
 
 // addMessages adds what the server tells its clients of unasked.

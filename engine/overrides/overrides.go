@@ -19,11 +19,7 @@ import (
 // that run at the same time. No lock may be held. If a script holds the key for too long, the error
 // is ErrBusy.
 func Set(e *engine.Engine, now int64, k engine.Key, id []byte, d rule.Definition, most int64) error {
-	count := int64(0)
-	for _, one := range e.Memory().Engines() {
-		n, _ := one.Overrides()
-		count += int64(n)
-	}
+	count := e.Memory().Overrides().N
 	return change(e, now, k, []byte(d.Name), id, func(tx *engine.Tx, v policy.View, p *policy.Policy) error {
 		if kind := p.Rule().Kind; kind != d.Rule.Kind {
 			const format = "ERR policy '%s' is %s: FOR takes other numbers of the same algorithm"

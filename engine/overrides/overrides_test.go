@@ -43,8 +43,7 @@ func TestFormerOverridesOfSharedPoliciesDoNotComeBack(t *testing.T) {
 	left := func() int {
 		for sweeper.Step(1) {
 		}
-		n, _ := e.Overrides()
-		return n
+		return int(e.Overrides().N)
 	}
 	use(1, "SLIDE 1 1h")
 	for i := range 1000 {

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math/bits"
 
+	"rlserver/engine/counts"
 	"rlserver/engine/effect"
 )
 
@@ -63,14 +64,14 @@ func (s *Sharded) DeleteAll(p *Policy) {
 	}
 }
 
-// Size returns how many there are, and their memory in bytes.
-func (s *Sharded) Size() (n int, bytes int64) {
+// Size returns how many there are, and their memory.
+func (s *Sharded) Size() (sum counts.Load) {
 	for _, t := range s.tables {
 		if t != nil {
-			n, bytes = n+t.Len(), bytes+t.Bytes()
+			sum = sum.Plus(counts.Load{N: int64(t.Len()), Bytes: t.Bytes()})
 		}
 	}
-	return n, bytes
+	return sum
 }
 
 // Cut returns all as they are now, to be read while the tables change; nil: there are none.

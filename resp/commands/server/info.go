@@ -196,18 +196,17 @@ func writeMemory(r *report) {
 	r.field("mem_clients_normal", clients)
 	r.field("mem_clients_preauth", r.figures.UnauthenticatedMemory)
 	r.field("mem_allocator", runtime.Version())
-	scripts, bytes, dropped, overrides, overrideBytes := 0, int64(0), int64(0), 0, int64(0)
+	scripts, bytes, dropped := 0, int64(0), int64(0)
 	for _, e := range r.env.Engine.Memory().Engines() {
 		n, b, d := e.Scripts.Size()
 		scripts, bytes, dropped = scripts+n, bytes+b, dropped+d
-		n, b = e.Overrides()
-		overrides, overrideBytes = overrides+n, overrideBytes+b
 	}
+	changed := r.env.Engine.Memory().Overrides()
 	r.field("used_memory_scripts", bytes)
 	r.field("number_of_cached_scripts", scripts)
 	r.field("evicted_scripts", dropped)
-	r.field("used_memory_overrides", overrideBytes)
-	r.field("number_of_overrides", overrides)
+	r.field("used_memory_overrides", changed.Bytes)
+	r.field("number_of_overrides", changed.N)
 	r.field("max_overrides", r.env.Settings.MaxOverrides.Load())
 	held := r.env.Engine.Memory().Reserved()
 	r.field("used_memory_reservations", held.Bytes)
