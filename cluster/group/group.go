@@ -108,13 +108,11 @@ type running struct {
 	regain chan struct{} // capacity 1: leadership could not be handed over
 	fault  atomic.Pointer[error]
 	work   sync.WaitGroup
-	saving atomic.Bool // a snapshot is taken, as the log has grown
+	layer  Layer
+	calls  chan raft.RPC // of other replicas, see prefixed
+	peers  peers
 
-	snapshot sync.Mutex // one at a time
-
-	layer Layer
-	calls chan raft.RPC // of other replicas, see prefixed
-	peers peers
+	snapshot sync.Mutex // held while one is taken
 
 	// leadership is being transferred, or could not be and is not begun again
 	transfers atomic.Bool
@@ -406,18 +404,16 @@ func (g *Group) tick(run *running) {
 	} else {
 		g.leadership.warn(g)
 	}
-	if run.fsm.logBytes.Load() >= g.options.snapshotBytes && run.saving.CompareAndSwap(false, true) {
+	if run.fsm.logBytes.Load() >= g.options.snapshotBytes && run.snapshot.TryLock() {
 		run.work.Go(func() {
-			defer run.saving.Store(false)
-			g.snapshot(run)
+			defer run.snapshot.Unlock()
+			g.snapshotLocked(run)
 		})
 	}
 }
 
-// snapshot takes a snapshot and shortens the log.
-func (g *Group) snapshot(run *running) error {
-	run.snapshot.Lock()
-	defer run.snapshot.Unlock()
+// snapshotLocked takes a snapshot and shortens the log. run.snapshot is held.
+func (g *Group) snapshotLocked(run *running) error {
 	start := time.Now()
 	run.awaitScripts(start)
 	defer run.fsm.allowScripts()
@@ -470,7 +466,12 @@ func (g *Group) Sizes() (log, snapshot int64) {
 }
 
 // Snapshot takes a snapshot and shortens the log.
-func (g *Group) Snapshot() error { return g.snapshot(g.running.Load()) }
+func (g *Group) Snapshot() error {
+	run := g.running.Load()
+	run.snapshot.Lock()
+	defer run.snapshot.Unlock()
+	return g.snapshotLocked(run)
+}
 
 // rebuild replaces raft and the replica: the state is built anew from the last snapshot and the log
 // that is committed.
