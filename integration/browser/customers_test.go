@@ -106,6 +106,31 @@ func TestCustomers(t *testing.T) {
 	assert.Equal(t, []string{"login", "now", "3", "2"}, b.rows("usage")[0][:4])
 }
 
+// A dialog that is opened again before the page has been told that it closed shows what was asked
+// for last.
+func TestADialogOpensAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	rdb, url := serve(t)
+	customers(t, rdb)
+	require.NoError(t, rdb.Do(t.Context(), "RL.POLICY", "SET", "seats", "SLIDE", 5, "1h").Err())
+	require.NoError(t, rdb.Do(t.Context(), "RL.CHECK", "zoe", "seats").Err())
+	b := open(t, url, 1400, 1000, "light")
+	b.await(`document.querySelectorAll("#policies tbody tr").length === 3`)
+	again := func(dialog, opener string) {
+		b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.getElementById(%q).close();
+			document.querySelector(%q).click()`, dialog, opener)))
+	}
+	b.click(`#policies tr[data-key="login"] .link`)
+	b.awaitRows("rows", 3)
+	again("list", `#policies tr[data-key="seats"] .link`)
+	b.await(`document.getElementById("list-state").textContent === "1 id"`)
+	assert.Equal(t, "seats", b.text("list-name"))
+	b.click("#rows .link")
+	b.awaitRows("usage", 3)
+	again("customer", "#rows .link")
+	b.awaitRows("usage", 3)
+}
+
 // What is looked at is asked for once, although the times that are left count down.
 func TestAListIsNotAskedForAgain(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,7 @@
 // Single ids: what one has used of each policy, the ids of a policy, and those that are banned.
 // Everything is asked for when someone looks, and nothing again by itself.
 
-import { $, at, cell, element, keyed, makeRow, meter, show } from "./elements.js";
+import { $, afterClose, at, cell, element, keyed, makeRow, meter, show } from "./elements.js";
 import * as text from "./format.js";
 
 // call makes a request that runs calls as the user of the page.
@@ -140,7 +140,7 @@ $("list-next").addEventListener("click", () => {
   $("rows").tBodies[0].replaceChildren();
   loadList();
 });
-$("list").addEventListener("close", () => { list = null; });
+afterClose("list", () => { list = null; });
 
 // One id.
 
@@ -233,10 +233,7 @@ function change(label, path, policy) {
 }
 
 $("customer-again").addEventListener("click", () => loadCustomer(""));
-$("customer").addEventListener("close", () => { customer = null; });
-for (const id of ["list", "customer"]) {
-  $(id).addEventListener("click", (event) => { if (event.target === $(id)) $(id).close(); });
-}
+afterClose("customer", () => { customer = null; });
 
 // The card of the page.
 

@@ -18,6 +18,14 @@ export function meter(e, part, all) {
   e.firstElementChild.style.width = (all > 0 ? Math.min(100, (100 * part) / all) : 0) + "%";
 }
 
+// afterClose runs what is to be done when a dialog has closed, which a click beside it does too. The
+// event arrives later: if the dialog is open again by then, it shows something new, which stays.
+export function afterClose(id, run) {
+  const dialog = $(id);
+  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+  dialog.addEventListener("close", () => { if (!dialog.open) run(); });
+}
+
 // Lists. Rows keep their elements, so that focus and selection stay.
 
 export function keyed(parent, list, keyOf, make, update) {

@@ -1,7 +1,7 @@
 // The page of rlserver: the last hour from /api/history, then an event a second from /api/events.
 
 import * as text from "./format.js";
-import { $, at, cell, cells, element, facts, keyed, makeRow, meter, show } from "./elements.js";
+import { $, afterClose, at, cell, cells, element, facts, keyed, makeRow, meter, show } from "./elements.js";
 import { openPolicy, showCustomers, tick } from "./customers.js";
 import { Plot, spark } from "./plot.js";
 
@@ -371,8 +371,7 @@ function showKey(k, l) {
   ]);
 }
 
-$("key").addEventListener("close", () => { chosen = null; });
-$("key").addEventListener("click", (event) => { if (event.target === $("key")) $("key").close(); });
+afterClose("key", () => { chosen = null; });
 
 // The connection.
 
