@@ -19,15 +19,7 @@ func (tx *Tx) SetBit(k Key, offset int64, on bool) (was bool, err error) {
 	if was == on && at < len(value) {
 		return was, nil
 	}
-	var b byte
-	if at < len(value) {
-		b = value[at]
-	}
-	b &^= 0x80 >> (offset & 7)
-	if on {
-		b |= 0x80 >> (offset & 7)
-	}
-	tx.splice(k, o, at, bitmap.Single(b))
+	tx.splice(k, o, at, bitmap.With(value, offset, on))
 	return was, nil
 }
 
@@ -101,16 +93,6 @@ func (tx *Tx) BitOp(op bitmap.Operation, dst Key, sources []Key) (length int, er
 	if !tx.e.RoomFor(int64(length)) {
 		return 0, ErrOutOfMemory
 	}
-	result := make([]byte, length)
-	copy(result, values[0])
-	if op == bitmap.Not {
-		for i, b := range result {
-			result[i] = ^b
-		}
-	}
-	for _, v := range values[1:] {
-		op.Combine(result, v)
-	}
-	tx.Set(dst, result, SetMode{})
+	tx.Set(dst, op.Apply(make([]byte, length), values), SetMode{})
 	return length, nil
 }

@@ -23,6 +23,19 @@ func Bit(value []byte, offset int64) bool {
 	return at < int64(len(value)) && value[at]&(0x80>>(offset&7)) != 0
 }
 
+// With returns the byte of a string that has a bit, with the bit set or cleared. It must not be
+// changed. The offset is not negative, and may be behind the end.
+func With(value []byte, offset int64, on bool) []byte {
+	at, mask, b := offset>>3, byte(0x80)>>(offset&7), byte(0)
+	if at < int64(len(value)) {
+		b = value[at]
+	}
+	if on {
+		return Single(b | mask)
+	}
+	return Single(b &^ mask)
+}
+
 // Count returns how many bits in [from, to) are set. Both are within the value or at its end.
 func Count(value []byte, from, to int64) (n int64) {
 	if from >= to {
@@ -83,9 +96,24 @@ const (
 	Not // of one string
 )
 
-// Combine stores the result of the operation on a and b in a. b is not longer than a, and bits
+// Apply stores the result of the operation on values in dst, which is zero and as long as the
+// longest of them, and returns it. Bits behind the end of a value are 0.
+func (op Operation) Apply(dst []byte, values [][]byte) []byte {
+	copy(dst, values[0])
+	if op == Not {
+		for i, b := range dst {
+			dst[i] = ^b
+		}
+	}
+	for _, v := range values[1:] {
+		op.combine(dst, v)
+	}
+	return dst
+}
+
+// combine stores the result of the operation on a and b in a. b is not longer than a, and bits
 // behind its end are 0.
-func (op Operation) Combine(a, b []byte) {
+func (op Operation) combine(a, b []byte) {
 	n := len(b)
 	switch op {
 	case Xor:
