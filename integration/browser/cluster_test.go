@@ -134,13 +134,6 @@ func TestThePageOfACluster(t *testing.T) {
 	}{{"cluster", "light", 1400, 1000}, {"cluster-dark", "dark", 1400, 1000}, {"cluster-phone", "dark", 360, 780}} {
 		b := open(t, pages[0], screen.width, screen.height, screen.theme)
 		b.await(`document.querySelectorAll("#groups tbody tr").length === 6`)
-		least := ask[struct {
-			Ratio    float64
-			Text, Of string
-		}](b, contrast)
-		assert.GreaterOrEqual(t, least.Ratio, 4.5, "%s: %v", screen.name, least)
-		assert.LessOrEqual(t, ask[int64](b, "document.documentElement.scrollWidth"), screen.width,
-			"%s does not scroll sideways", screen.name)
-		picture(t, b, screen.name)
+		b.assertLegible(screen.name, screen.width)
 	}
 }

@@ -217,18 +217,7 @@ func TestCustomersThemesAndPhone(t *testing.T) {
 	} {
 		b := open(t, url, screen.width, screen.height, screen.theme)
 		b.await(`document.querySelectorAll("#policies tbody tr").length === 2`)
-		legible := func(what string) {
-			least := ask[struct {
-				Ratio    float64
-				Text, Of string
-			}](b, contrast)
-			assert.GreaterOrEqual(t, least.Ratio, 4.5, "%s: %v", screen.name, least)
-			assert.LessOrEqual(t, ask[int64](b, "document.documentElement.scrollWidth"), screen.width,
-				"%s does not scroll sideways", screen.name)
-			assert.LessOrEqual(t, ask[int64](b, `Math.max(0, ...[...document.querySelectorAll("dialog[open]")]
-				.map((d) => d.scrollWidth - d.clientWidth))`), int64(0), "%s: no dialog scrolls sideways", screen.name)
-			picture(t, b, screen.name+"-"+what)
-		}
+		legible := func(what string) { b.assertLegible(screen.name+"-"+what, screen.width) }
 		legible("card")
 		b.click(`#policies tr[data-key="login"] .link`)
 		b.awaitRows("rows", 3)

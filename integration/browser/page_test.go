@@ -386,8 +386,7 @@ const contrast = `(() => {
 	return least;
 })()`
 
-// The page is legible in both themes, fits the screen of a phone, and logs no error. SCREENSHOTS is
-// a directory for screenshots.
+// The page is legible in both themes, fits the screen of a phone, and logs no error.
 func TestPageThemesAndPhone(t *testing.T) {
 	t.Parallel()
 	rdb, url := serve(t)
@@ -401,27 +400,31 @@ func TestPageThemesAndPhone(t *testing.T) {
 	} {
 		b := open(t, url, screen.width, screen.height, screen.theme)
 		b.await(`document.querySelectorAll("#denied li").length === 3`)
-		least := ask[struct {
-			Ratio    float64
-			Text, Of string
-		}](b, contrast)
-		assert.GreaterOrEqual(t, least.Ratio, 4.5, "%s: %v", screen.name, least)
-		assert.LessOrEqual(t, ask[int64](b, "document.documentElement.scrollWidth"), screen.width,
-			"%s does not scroll sideways", screen.name)
-		picture(t, b, screen.name)
+		b.assertLegible(screen.name, screen.width)
 	}
 }
 
-// picture writes a screenshot of the whole page to the directory SCREENSHOTS, if that is set.
-func picture(t *testing.T, b *tab, name string) {
-	t.Helper()
+// assertLegible asserts that all texts stand out from their background, and that neither the page
+// nor a dialog scrolls sideways in a window of this width. SCREENSHOTS, if set, is a directory that
+// gets a picture of the page.
+func (b *tab) assertLegible(name string, width int64) {
+	b.t.Helper()
+	least := ask[struct {
+		Ratio    float64
+		Text, Of string
+	}](b, contrast)
+	assert.GreaterOrEqual(b.t, least.Ratio, 4.5, "%s: %v", name, least)
+	assert.LessOrEqual(b.t, ask[int64](b, "document.documentElement.scrollWidth"), width,
+		"%s does not scroll sideways", name)
+	assert.LessOrEqual(b.t, ask[int64](b, `Math.max(0, ...[...document.querySelectorAll("dialog[open]")]
+		.map((d) => d.scrollWidth - d.clientWidth))`), int64(0), "%s: no dialog scrolls sideways", name)
 	dir := os.Getenv("SCREENSHOTS")
 	if dir == "" {
 		return
 	}
 	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644))
+	require.NoError(b.t, err)
+	require.NoError(b.t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644))
 }
 
 // With a password in the URL the browser uses it for all requests of the page.
