@@ -146,3 +146,36 @@ func TestScriptsThatTakeLongUseAllProcessors(t *testing.T) {
 	assert.Equal(t, ":5", c.eval("return 5", "1", "k"))
 	assert.Zero(t, begun.Load())
 }
+
+// A transaction that compiles scripts has no locks meanwhile, also if it drops them first.
+func TestTransactionsCompileScriptsBeforeTheyTakeLocks(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c, other := ts.dial(), ts.dial()
+	long := func(result string) string { return strings.Repeat(" ", 20_000) + "return " + result }
+	queue := func(calls ...[]string) {
+		for _, words := range append([][]string{{"MULTI"}}, calls...) {
+			require.Contains(t, []string{"+OK", "+QUEUED"}, c.send(words...))
+		}
+		c.Write([]byte(frame("EXEC")))
+	}
+	ts.Scripts.Compiling.Lock() // as if another script were being compiled
+	queue([]string{"SET", "k", "v"}, []string{script, long("5"), "1", "k"}, []string{script, long("("), "1", "k"})
+	for range 20 {
+		require.Equal(t, "$-1", other.do("GET k"))
+	}
+	ts.Scripts.Compiling.Unlock()
+	got := c.read()
+	assert.Contains(t, got, "*3 +OK :5 -ERR Error compiling script")
+
+	ts.Scripts.Compiling.Lock()
+	defer ts.Scripts.Compiling.Unlock()
+	queue([]string{"SCRIPT", "FLUSH"}, []string{script, long("5"), "1", "k"}, []string{script, long("5"), "1", "k"})
+	assert.Equal(t, "*3 +OK :5 :5 ", c.read())
+
+	queue([]string{script, strings.Repeat(" ", 3<<20) + "return 1", "1", "k"},
+		[]string{script, strings.Repeat(" ", 3<<20) + "return 2", "1", "k"})
+	ts.Scripts.Compiling.Unlock()
+	assert.Contains(t, c.read(), "-ERR the new scripts of a transaction are too long: 4 MB are allowed together")
+	ts.Scripts.Compiling.Lock()
+	assert.Equal(t, "$1 v", other.do("GET k"))
+}

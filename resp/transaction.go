@@ -159,6 +159,12 @@ func exec(c *command.Call) error {
 		c.Reply.NullArray()
 		return t.refusal
 	}
+	release, err := ahead(c, t.calls)
+	if err != nil {
+		s.unwatch()
+		return err
+	}
+	defer release()
 	if !s.beginAll(&t) {
 		s.unwatch()
 		return errExecBusy
@@ -177,6 +183,16 @@ func exec(c *command.Call) error {
 	s.Reply.Array(len(t.calls))
 	s.RunAll(t.calls, s.Hasher.Keys)
 	return nil
+}
+
+// ahead has the scripts compiled that calls need, see command.Command.Ahead.
+func ahead(c *command.Call, calls []command.Prepared) (release func(), err error) {
+	for i := range calls {
+		if all := calls[i].Command.Ahead; all != nil {
+			return all(c, calls)
+		}
+	}
+	return func() {}, nil
 }
 
 // beginAll locks the keys of the queued commands and the watched keys. It reports false if a script

@@ -34,6 +34,9 @@ type Command struct {
 	ReplacedBy string
 
 	Prepare func(c *Call, words [][]byte) // runs before the locks are taken, except in EXEC
+	// does what takes long for all calls of a transaction, before EXEC takes the locks. release is
+	// called when they have run. An error ends the transaction.
+	Ahead func(c *Call, calls []Prepared) (release func(), err error)
 	// returns the flags of a call that its words decide, instead of Flags: whether CLIENT PAUSE
 	// holds it back; nil: they are Flags
 	FlagsOf func(env *Env, words [][]byte) Flags

@@ -679,12 +679,18 @@ func baseLoad(st *State, L *glua.LState) int {
 // perSource is how many bytes a byte of a chunk takes when it is compiled.
 const perSource = 40
 
+// maxShort is the length of a chunk in bytes that takes less than a millisecond to compile.
+const maxShort = 1 << 10
+
 // load compiles a chunk.
 func (st *State) load(L *glua.LState, source, name string) int {
 	name, _, _ = strings.Cut(name, "\x00")
 	st.watch.step(len(source) / 4)
 	st.watch.charge(perSource*len(source) + len(name))
 	st.watch.loaded += int64(perSource*len(source) + len(name)) // also if it is not used any more
+	if len(source) > maxShort {
+		st.host.Long()
+	}
 	s, err := compiler.CompileChunk(source, name)
 	if err != nil {
 		L.Push(glua.LNil)

@@ -23,8 +23,9 @@ type Scripts struct {
 	collecting sync.Mutex
 	cycles     uint64 // of the garbage collector, when fresh was 0
 
-	mu   sync.Mutex
-	busy map[*Busy]struct{}
+	mu    sync.Mutex
+	busy  map[*Busy]struct{}
+	ahead map[string]*ahead // by name
 }
 
 // NewScripts returns what the scripts of a server share.
@@ -47,6 +48,51 @@ type Entry struct {
 	SHA, Text string
 	Script    *Script
 	Flags     Flags
+}
+
+// ahead is a script that transactions are about to run.
+type ahead struct {
+	entry *Entry
+	err   error // why it does not compile
+	uses  int   // Forget is called as often
+}
+
+// Keep keeps what a script is compiled to, or why it does not compile, until Forget.
+func (s *Scripts) Keep(sha string, e *Entry, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.ahead[sha]
+	if a == nil {
+		if s.ahead == nil {
+			s.ahead = make(map[string]*ahead)
+		}
+		a = &ahead{entry: e, err: err}
+		s.ahead[sha] = a
+	}
+	a.uses++
+}
+
+// Ahead returns what Keep keeps; done: there is such.
+func (s *Scripts) Ahead(sha string) (e *Entry, err error, done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.ahead[sha]; a != nil {
+		return a.entry, a.err, true
+	}
+	return nil, nil, false
+}
+
+// Forget ends Keep for scripts.
+func (s *Scripts) Forget(list []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sha := range list {
+		if a := s.ahead[sha]; a.uses > 1 {
+			a.uses--
+		} else {
+			delete(s.ahead, sha)
+		}
+	}
 }
 
 // Busy is a script that runs for longer than its limit.

@@ -10,6 +10,9 @@
 // shards, see engine.Tx.Hold: it takes them for each of its calls. After lua-time-limit other calls
 // on its keys get BUSY, and SCRIPT KILL can end it if it has changed nothing.
 //
+// A script is compiled before locks are taken; EXEC compiles those of all its calls, of 4 MB at
+// most if they are new.
+//
 // Scripts are part of what an engine keeps, see package script: EVALSHA works after a restart and
 // on a node that begins to lead. In a cluster each group has the scripts that ran on it; SCRIPT
 // LOAD gives one to all groups.

@@ -241,11 +241,7 @@ func add(c *command.Call, text string, loaded bool, paused func() bool) (e *lua.
 		return nil, errTextLong
 	}
 	sha := lua.SHA1(text)
-	if s, _ := known(c.Env, sha); s != nil {
-		e, err = compiled(c, s)
-	} else {
-		e, err = compile(c, sha, text)
-	}
+	e, err = compileText(c, sha, text)
 	if err != nil || changeable(c) != nil {
 		return e, err
 	}
@@ -262,6 +258,9 @@ func add(c *command.Call, text string, loaded bool, paused func() bool) (e *lua.
 const largeText = 16 << 10
 
 func compile(c *command.Call, sha, text string) (*lua.Entry, error) {
+	if e, err, done := c.Env.Scripts.Ahead(sha); done {
+		return e, err
+	}
 	if len(text) > largeText {
 		c.Env.Scripts.Compiling.Lock()
 		defer c.Env.Scripts.Compiling.Unlock()
