@@ -96,7 +96,7 @@ func (e *Engine) applyExtension(o object.Object, f *effect.Effect) object.Object
 		o.SetPressure(pressure)
 		weight = o.Weight()
 	}
-	object.ChangeExtension(x, &e.hasher, f)
+	object.ChangeExtension(x, f)
 	e.grown(f, o.Weight()-weight)
 	sh.holds(f.DB, x.Held().Minus(held))
 	if f.Kind == effect.Reserve || f.Kind == effect.Ban {

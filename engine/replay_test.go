@@ -494,7 +494,8 @@ var walkCalls = map[string]func(w *walk) string{
 		l := Limit{Rule: rule.Algorithms()[w.IntN(len(rule.Algorithms()))].Empty, ID: w.field()}
 		l.Slide, l.Fixed = limit.Window{Limit: 4, Length: 900}, limit.Fixed{Limit: 5, Window: limit.Every(500)}
 		l.Counter = limit.Counter{Limit: 5, Window: 500}
-		l.Token.Refill, l.Token.Period, l.Lease = 2, 1000, limit.Lease{Limit: 3, TTL: 300}
+		l.Token = limit.Bucket{Capacity: 6, Refill: 2, Period: 1000}
+		l.Lease = limit.Lease{Limit: 3, TTL: 300}
 		l.Hold = reserve.Request{Call: fmt.Append(nil, "id", w.IntN(20)), TTL: w.ttl()}
 		family := map[object.Type]string{
 			object.TypeZSet: "z", object.TypeToken: "t", object.TypeFixed: "f", object.TypeCounter: "c",

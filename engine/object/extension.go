@@ -9,7 +9,6 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/reserve"
 	"rlserver/engine/rule"
-	"rlserver/internal/dict"
 	"rlserver/internal/rdb"
 )
 
@@ -106,14 +105,14 @@ func (x *Extension) Bans() *ban.State {
 // Empty reports whether a key without hits needs the extension no more.
 func (x *Extension) Empty() bool { return x.Reservations().Len() == 0 && x.Bans() == nil }
 
-// ChangeExtension applies an effect that fits. h hashes the calls.
-func ChangeExtension(x *Extension, h *dict.Hasher, f *effect.Effect) {
+// ChangeExtension applies an effect that fits.
+func ChangeExtension(x *Extension, f *effect.Effect) {
 	if f.Kind == effect.Ban {
 		x.Ban = x.Ban.Apply(f.Lo, f.Value)
 		return
 	}
 	if x.Book == nil {
-		x.Book = reserve.New(h)
+		x.Book = reserve.New()
 	}
 	switch f.Kind {
 	case effect.Reserve:
@@ -203,7 +202,7 @@ func (x *Extension) saving(form Form, expireAt int64) func(b *Batch, f effect.Ef
 	}
 }
 
-// putReservation adds a reservation. Nothing overwrites the names of calls.
+// putReservation adds a reservation. Nothing overwrites the calls of a clone.
 func (b *Batch) putReservation(f effect.Effect, form Form, expireAt int64, r reserve.Reservation) {
 	f.Kind, f.Field, f.Hold = effect.Reserve, r.Call, effect.Hold{Amount: r.Amount, Until: r.Until}
 	f.Hi, f.ExpireAt = int(form), expireAt

@@ -1,12 +1,9 @@
 package reserve
 
 import (
-	"encoding/binary"
 	"iter"
-	"math/rand/v2"
+	"math/bits"
 	"unsafe"
-
-	"rlserver/internal/dict"
 )
 
 // Reservation is an amount that a call holds. An amount of 0 is a call that was settled at the time
@@ -23,20 +20,15 @@ func (r Reservation) Settled() bool { return r.Amount == 0 }
 // Book is the reservations of a key. A nil Book is empty, and can be read. It is not safe for
 // concurrent use.
 type Book struct {
-	hasher *dict.Hasher
-	pages  []page
-	n      uint32 // nodes
-	root   ref
-	dice   uint64
-	index  *dict.Dict[ref] // nil for a few nodes, and in a clone until it is needed
-	text   int64           // bytes of the calls, as allocated
+	pages []page
+	n     uint32 // nodes
+	root  ref
+	index *index // nil for a few nodes
+	text  int64  // bytes of the calls, with their lengths
 }
 
-// few is up to how many nodes are found by looking at each.
-const few = 8
-
-// New returns an empty book. h hashes the calls.
-func New(h *dict.Hasher) *Book { return &Book{hasher: h, dice: rand.Uint64() | 1} }
+// New returns an empty book.
+func New() *Book { return new(Book) }
 
 // Len returns how many reservations there are, those that are over included.
 func (b *Book) Len() int {
@@ -51,7 +43,7 @@ func (b *Book) Find(call []byte) (r Reservation, ok bool) {
 	if b == nil {
 		return r, false
 	}
-	if x := b.find(call); x != 0 {
+	if x := b.find(call, sum(call)); x != 0 {
 		return b.reservation(x), true
 	}
 	return r, false
@@ -59,22 +51,18 @@ func (b *Book) Find(call []byte) (r Reservation, ok bool) {
 
 // Put adds a reservation, in place of that of the same call. It copies the call.
 func (b *Book) Put(r Reservation) {
-	if x := b.find(r.Call); x != 0 {
-		b.root = b.remove(b.root, x)
+	hash := sum(r.Call)
+	x := b.find(r.Call, hash)
+	if x == 0 {
+		x = b.add(r, hash)
+		b.text += nameSize(len(r.Call))
+		b.enlist(x)
+	} else {
+		b.take(x)
 		n := b.edit(x)
 		n.until, n.amount = r.Until, r.Amount
-		b.place(x)
-		return
 	}
-	x := b.add(newName(r.Call), r)
-	b.text += nameSize(len(r.Call))
 	b.place(x)
-	switch {
-	case b.index != nil:
-		b.index.Insert(b.hasher.Sum(r.Call), x)
-	case b.n > few:
-		b.buildIndex()
-	}
 }
 
 // Forget removes the first n reservations.
@@ -111,10 +99,7 @@ func (b *Book) Last() (at int64, ok bool) {
 	if b.Len() == 0 {
 		return 0, false
 	}
-	x := b.root
-	for b.at(x).right != 0 {
-		x = b.at(x).right
-	}
+	_, x := b.last(b.root)
 	return b.at(x).until, true
 }
 
@@ -136,7 +121,10 @@ func (b *Book) Clone() *Book {
 	for i := range b.pages {
 		b.pages[i].shared = true
 	}
-	c.index, c.pages = nil, append([]page(nil), b.pages...)
+	if b.index != nil {
+		b.index.shared = true
+	}
+	c.pages = append([]page(nil), b.pages...)
 	return &c
 }
 
@@ -145,43 +133,17 @@ func (b *Book) Weight() int64 {
 	if b == nil {
 		return 0
 	}
-	return int64(unsafe.Sizeof(*b)) + int64(b.n)*Size + b.text
-}
-
-// Size is how many bytes a reservation takes, without its call: a node, and its part of the hash
-// table.
-const Size = int64(unsafe.Sizeof(node{})) + 10
-
-// name is the text of a call, with its length before it.
-type name struct{ at *byte }
-
-func newName(text []byte) name {
-	b := make([]byte, 0, uvarintSize(len(text))+len(text))
-	b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
-	return name{&b[0]}
-}
-
-func (n name) text() []byte {
-	length, size := uint64(*n.at), 1
-	if length >= 0x80 {
-		head := unsafe.Slice(n.at, headSize(n.at))
-		length, size = binary.Uvarint(head)
+	n := int64(b.n)
+	pages := (n + pageNodes - 1) / pageNodes
+	nodes := pages * pageNodes
+	if pages == 1 { // it grows by doubling
+		nodes = 1 << bits.Len64(uint64(n-1))
 	}
-	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(n.at), size)), length)
+	return int64(unsafe.Sizeof(*b)) + pages*pageSize + nodes*nodeSize + n*indexed + b.text
 }
 
-// headSize returns how many bytes a length takes.
-func headSize(at *byte) (n int) {
-	for n = 1; *at >= 0x80; n++ {
-		at = (*byte)(unsafe.Add(unsafe.Pointer(at), 1))
-	}
-	return n
-}
-
-func uvarintSize(n int) (size int) {
-	var b [binary.MaxVarintLen64]byte
-	return binary.PutUvarint(b[:], uint64(n))
-}
-
-// nameSize returns how many bytes a call of n bytes takes: allocations grow in steps.
-func nameSize(n int) int64 { return (int64(n+uvarintSize(n)) + 15) &^ 15 }
+const (
+	pageSize = int64(unsafe.Sizeof(page{}) + 8) // as allocated
+	nodeSize = int64(unsafe.Sizeof(node{}))
+	indexed  = 4 // what a reservation takes of the index, and of what the text has in reserve
+)

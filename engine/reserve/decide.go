@@ -69,12 +69,19 @@ func (b *Book) Decide(l Limiter, c Call) (answer limit.Decision) {
 // lastBut returns when the last reservation but that of a call is over, Unix ms; 0 if there is
 // none.
 func (b *Book) lastBut(call []byte) (at int64) {
-	for r := range b.All(b.Len() - 2) {
-		if call == nil || string(r.Call) != string(call) {
-			at = r.Until
+	if b.Len() == 0 {
+		return 0
+	}
+	before, x := b.last(b.root)
+	if call != nil && string(b.call(x)) == string(call) {
+		if left := b.at(x).left; left != 0 {
+			_, before = b.last(left)
+		}
+		if x = before; x == 0 {
+			return 0
 		}
 	}
-	return at
+	return b.at(x).until
 }
 
 // wait returns for how long a rule denies a call that is not above its limit. What is used and what

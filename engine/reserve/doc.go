@@ -29,11 +29,12 @@
 //
 // The reservations are nodes of a binary search tree in the order of their times, and of the calls
 // for equal times, so that the order is the same wherever the same changes were made. Each node has
-// the number of nodes and the sum of the amounts below it. It is a randomized search tree (Martinez
-// and Roura, 1998): a node becomes the root of a subtree of n nodes with probability 1/n, so its
-// depth is logarithmic whatever clients do. The nodes are in pages of 64, without gaps: the last
-// one takes the place of one that is removed. A hash table finds them by call.
+// the number of nodes and the sum of the amounts below it. It is a treap (Seidel and Aragon, 1996)
+// whose priorities are the hashes of the calls, under a seed that clients do not know, so its depth
+// is logarithmic whatever they do. The nodes are in pages of 64, without gaps: the last one takes
+// the place of one that is removed. The text of the calls is in the pages too, and an index finds
+// the nodes by call. None of them has pointers, so the garbage collector does not look at them.
 //
-// A clone shares the pages; who changes one first copies it. So the clone for a snapshot or COPY
-// takes a few µs for thousands of reservations.
+// A clone shares the pages and the index; who changes one first copies it. So the clone for a
+// snapshot or COPY takes a few µs for thousands of reservations.
 package reserve

@@ -1,11 +1,6 @@
 package reserve
 
-import (
-	"bytes"
-	"cmp"
-
-	"rlserver/internal/dict"
-)
+import "bytes"
 
 // ref is the number of a node, from 1; 0 is none.
 type ref uint32
@@ -16,15 +11,9 @@ type node struct {
 	sum           int64 // of the amounts in its subtree; it wraps around, see Held
 	left, right   ref
 	size          uint32 // of its subtree
-	call          name
-}
-
-const pageNodes = 64
-
-// page is up to pageNodes nodes. A shared one is copied before it is changed.
-type page struct {
-	nodes  []node
-	shared bool
+	hash          uint32 // of the call; it is its priority in the tree too
+	next          ref    // in its list of the index
+	call          uint32 // where it begins in the text of the page
 }
 
 // at returns a node, to be read before the next change.
@@ -34,102 +23,81 @@ func (b *Book) at(x ref) *node { return &b.pages[(x-1)/pageNodes].nodes[(x-1)%pa
 func (b *Book) edit(x ref) *node {
 	p := &b.pages[(x-1)/pageNodes]
 	if p.shared {
-		p.nodes, p.shared = append(make([]node, 0, cap(p.nodes)), p.nodes...), false
+		p.own()
 	}
 	return &p.nodes[(x-1)%pageNodes]
 }
 
-// add adds a node at the end of the pages. It is not in the tree yet.
-func (b *Book) add(call name, r Reservation) ref {
+// add adds a node at the end of the pages. It is not in the tree yet, nor in the index.
+func (b *Book) add(r Reservation, hash uint32) ref {
 	if b.n%pageNodes == 0 {
-		size := pageNodes
-		if b.n == 0 {
-			size = 1
-		}
-		b.pages = append(b.pages, page{nodes: make([]node, 0, size)})
+		b.pages = append(b.pages, nextPage(b.pages))
 	}
 	p := &b.pages[len(b.pages)-1]
 	if p.shared {
-		p.nodes, p.shared = append(make([]node, 0, cap(p.nodes)), p.nodes...), false
+		p.own()
 	}
-	p.nodes = append(p.nodes, node{until: r.Until, amount: r.Amount, call: call})
+	p.nodes = append(p.nodes, node{until: r.Until, amount: r.Amount, hash: hash, call: p.write(r.Call)})
 	b.n++
 	return ref(b.n)
 }
 
 // drop removes a node, and moves the last one to its place.
 func (b *Book) drop(x ref) {
-	call := b.at(x).call.text()
-	b.text -= nameSize(len(call))
-	if b.index != nil {
-		b.index.Remove(b.hasher.Sum(call), func(y ref) bool { return y == x })
-	}
-	b.root = b.remove(b.root, x)
+	b.text -= nameSize(len(b.call(x)))
+	b.unlist(x)
+	b.take(x)
 	if last := ref(b.n); last != x {
 		b.relocate(last, x)
 	}
-	b.edit(ref(b.n)).call = name{}
-	p := &b.pages[len(b.pages)-1]
-	if p.nodes = p.nodes[:len(p.nodes)-1]; len(p.nodes) == 0 {
-		b.pages = b.pages[:len(b.pages)-1]
+	end := len(b.pages) - 1
+	if p := &b.pages[end]; len(p.nodes) > 1 {
+		p.pop()
+		b.pages[(x-1)/pageNodes].tidy()
+	} else {
+		*p = page{}
+		b.pages = b.pages[:end]
 	}
 	b.n--
+	b.shrink()
 }
 
-// relocate gives a node another number.
+// relocate gives a node the number, and the place in a page, of one that is in use no more.
 func (b *Book) relocate(from, to ref) {
-	link := &b.root
+	parent, left := ref(0), false
 	for x := b.root; x != from; {
-		n := b.edit(x)
-		if b.less(from, x) {
-			link = &n.left
+		parent, left = x, b.less(from, x)
+		if n := b.at(x); left {
+			x = n.left
 		} else {
-			link = &n.right
+			x = n.right
 		}
-		x = *link
 	}
-	*link = to
-	moved := *b.at(from)
-	*b.edit(to) = moved
-	if b.index != nil {
-		b.index.Replace(b.hasher.Sum(moved.call.text()), func(y ref) bool { return y == from }, to)
-	}
+	b.hang(parent, left, to)
+	b.relist(from, to)
+	moved, n := *b.at(from), b.edit(to)
+	p := &b.pages[(to-1)/pageNodes]
+	moved.call = p.rewrite(n.call, b.call(from))
+	*n = moved
+}
+
+// call returns the text of a node's call, until the next change.
+func (b *Book) call(x ref) []byte {
+	p := &b.pages[(x-1)/pageNodes]
+	return p.read(p.nodes[(x-1)%pageNodes].call)
 }
 
 func (b *Book) reservation(x ref) Reservation {
 	n := b.at(x)
-	return Reservation{Call: n.call.text(), Amount: n.amount, Until: n.until}
-}
-
-// find returns the node of a call; 0 if there is none.
-func (b *Book) find(call []byte) (x ref) {
-	is := func(x ref) bool { return string(b.at(x).call.text()) == string(call) }
-	if b.n <= few && b.index == nil {
-		for x = ref(b.n); x > 0 && !is(x); x-- {
-		}
-		return x
-	}
-	if b.index == nil {
-		b.buildIndex()
-	}
-	x, _ = b.index.Find(b.hasher.Sum(call), is)
-	return x
-}
-
-func (b *Book) buildIndex() {
-	hash := func(x ref) uint64 { return b.hasher.Sum(b.at(x).call.text()) }
-	b.index = dict.New(hash)
-	for x := ref(1); x <= ref(b.n); x++ {
-		b.index.Insert(hash(x), x)
-	}
+	return Reservation{Call: b.call(x), Amount: n.amount, Until: n.until}
 }
 
 func (b *Book) less(x, y ref) bool {
 	m, n := b.at(x), b.at(y)
-	if order := cmp.Compare(m.until, n.until); order != 0 {
-		return order < 0
+	if m.until != n.until {
+		return m.until < n.until
 	}
-	return bytes.Compare(m.call.text(), n.call.text()) < 0
+	return bytes.Compare(b.call(x), b.call(y)) < 0
 }
 
 // totals returns the size and the sum of a subtree.
@@ -153,24 +121,49 @@ func (b *Book) join(left, x, right ref) ref {
 
 // place puts a node that is in no tree into the tree.
 func (b *Book) place(x ref) {
-	b.join(0, x, 0)
-	b.root = b.insert(b.root, x)
+	hash, amount := b.at(x).hash, b.at(x).amount
+	parent, left, y := ref(0), false, b.root
+	for y != 0 && b.at(y).hash >= hash {
+		n := b.edit(y)
+		n.size, n.sum = n.size+1, n.sum+amount
+		if parent, left = y, b.less(x, y); left {
+			y = n.left
+		} else {
+			y = n.right
+		}
+	}
+	before, after := b.split(y, x)
+	b.join(before, x, after)
+	b.hang(parent, left, x)
 }
 
-// insert returns a subtree with one more node.
-func (b *Book) insert(root, x ref) ref {
-	if root == 0 {
-		return x
+// take takes a node out of the tree.
+func (b *Book) take(x ref) {
+	amount := b.at(x).amount
+	parent, left, y := ref(0), false, b.root
+	for y != x {
+		n := b.edit(y)
+		n.size, n.sum = n.size-1, n.sum-amount
+		if parent, left = y, b.less(x, y); left {
+			y = n.left
+		} else {
+			y = n.right
+		}
 	}
-	n := *b.at(root)
+	n := b.at(x)
+	b.hang(parent, left, b.merge(n.left, n.right))
+}
+
+// hang makes a subtree the left or right one of a node, or the tree without a node.
+func (b *Book) hang(parent ref, left bool, x ref) {
 	switch {
-	case b.roll(n.size+1) == 0:
-		left, right := b.split(root, x)
-		return b.join(left, x, right)
-	case b.less(x, root):
-		return b.join(b.insert(n.left, x), root, n.right)
+	case parent == 0:
+		b.root = x
+	case left:
+		b.edit(parent).left = x
+	default:
+		b.edit(parent).right = x
 	}
-	return b.join(n.left, root, b.insert(n.right, x))
 }
 
 // split returns the nodes of a subtree before and after a node that is not in it.
@@ -178,25 +171,13 @@ func (b *Book) split(root, x ref) (before, after ref) {
 	if root == 0 {
 		return 0, 0
 	}
-	n := *b.at(root)
+	left, right := b.at(root).left, b.at(root).right
 	if b.less(root, x) {
-		before, after = b.split(n.right, x)
-		return b.join(n.left, root, before), after
+		before, after = b.split(right, x)
+		return b.join(left, root, before), after
 	}
-	before, after = b.split(n.left, x)
-	return before, b.join(after, root, n.right)
-}
-
-// remove returns a subtree without a node that is in it.
-func (b *Book) remove(root, x ref) ref {
-	n := *b.at(root)
-	switch {
-	case root == x:
-		return b.merge(n.left, n.right)
-	case b.less(x, root):
-		return b.join(b.remove(n.left, x), root, n.right)
-	}
-	return b.join(n.left, root, b.remove(n.right, x))
+	before, after = b.split(left, x)
+	return before, b.join(after, root, right)
 }
 
 // merge returns one subtree of two, all of whose nodes are in order.
@@ -204,20 +185,12 @@ func (b *Book) merge(left, right ref) ref {
 	if left == 0 || right == 0 {
 		return max(left, right)
 	}
-	l, r := *b.at(left), *b.at(right)
-	if b.roll(l.size+r.size) < l.size {
-		return b.join(l.left, left, b.merge(l.right, right))
+	if l := b.at(left); l.hash >= b.at(right).hash {
+		from, most := l.left, l.right
+		return b.join(from, left, b.merge(most, right))
 	}
-	return b.join(b.merge(left, r.left), right, r.right)
-}
-
-// roll returns a random number below n, by xorshift64* (Vigna, 2016).
-func (b *Book) roll(n uint32) uint32 {
-	b.dice ^= b.dice >> 12
-	b.dice ^= b.dice << 25
-	b.dice ^= b.dice >> 27
-	high := b.dice * 0x2545f4914f6cdd1d >> 32
-	return uint32(high * uint64(n) >> 32)
+	from, most := b.at(right).left, b.at(right).right
+	return b.join(b.merge(left, from), right, most)
 }
 
 func (b *Book) first() (x ref) {
@@ -225,6 +198,14 @@ func (b *Book) first() (x ref) {
 		x = b.at(x).left
 	}
 	return x
+}
+
+// last returns the last node of a subtree, and the one above it; 0 if there is none.
+func (b *Book) last(root ref) (above, x ref) {
+	for x = root; b.at(x).right != 0; {
+		above, x = x, b.at(x).right
+	}
+	return above, x
 }
 
 // before returns how many reservations are over at a time, and the sum of their amounts.
