@@ -86,7 +86,7 @@ func (e *Engine) applyExtension(o object.Object, f *effect.Effect) object.Object
 	default:
 		o = sh.create(f.DB, f.Key, form, 0)
 	}
-	weight, held := o.Weight(), object.ExtensionOf(o).Held()
+	weight, held := object.ExtensionOf(o).Weight(), object.ExtensionOf(o).Held()
 	extended, x := object.Extend(o)
 	if extended != o {
 		used, pressure := o.Accessed(), o.Pressure()
@@ -94,15 +94,15 @@ func (e *Engine) applyExtension(o object.Object, f *effect.Effect) object.Object
 		o = sh.insert(f.DB, f.Key.Hash, extended)
 		o.Touch(used)
 		o.SetPressure(pressure)
-		weight = o.Weight()
+		weight = x.Weight() // the rest is that of the limiter, which does not change
 	}
 	object.ChangeExtension(x, f)
-	e.grown(f, o.Weight()-weight)
+	e.grown(f, x.Weight()-weight)
 	sh.holds(f.DB, x.Held().Minus(held))
 	if f.Kind == effect.Reserve || f.Kind == effect.Ban {
 		sh.setDeadline(f.DB, f.Key.Hash, o, f.ExpireAt)
 	}
-	if z, ok := o.(*object.ZSet); ok && z.Set.Len() == 0 && x.Empty() {
+	if z, ok := o.(*object.ZSet); ok && x.Empty() && z.Set.Len() == 0 {
 		return e.drop(o, f)
 	}
 	return o

@@ -127,7 +127,7 @@ func TestSettlementsBeyondWhatALogCounts(t *testing.T) {
 		for i := range 5 {
 			s, err := c.tx.Settle([]Key{k}, []int64{limit.MaxCount - 1}, fmt.Append(nil, i))
 			require.NoError(t, err)
-			assert.Equal(t, []Settled{{First: true}}, s)
+			assert.Equal(t, []reserve.Settled{{First: true}}, s)
 		}
 		z := c.tx.lookup(k).(*object.ZSet)
 		require.NoError(t, z.Set.Check())

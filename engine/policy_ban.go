@@ -19,10 +19,10 @@ func (tx *Tx) anyBanned(limits []Limit) bool {
 	return false
 }
 
-// decideBanning decides a call against limits on one key that ban, and counts a denial.
+// decideBanning decides a call against limits on one key, and counts a denial if they ban.
 func (tx *Tx) decideBanning(limits []Limit) (limit.Decision, error) {
 	d, err := tx.All(limits)
-	if err != nil || d.Allowed || limits[0].Cost == 0 || tx.dryRun {
+	if err != nil || d.Allowed || limits[0].Ban == nil || limits[0].Cost == 0 || tx.dryRun {
 		return d, err
 	}
 	longest := slices.MaxFunc(limits, func(a, b Limit) int { return cmp.Compare(a.Length(tx.now), b.Length(tx.now)) })

@@ -51,55 +51,71 @@ func (v *view) Admits(one int, t, held, cost int64) (at int64, ok bool) {
 
 // decideWithBook decides for one key. What is reserved counts against its limits.
 func (tx *Tx) decideWithBook(p *part) error {
-	a := p.limit.algorithm()
+	a, h := p.limit.algorithm(), &p.limit.Hold
+	switch {
+	case p.book == nil && h.TTL == 0 || a.alone == nil:
+		return a.decide(tx, p)
+	case h.TTL > 0 && p.cost > 0:
+		return tx.decideHold(p)
+	}
+	p.renewed, p.known = 0, 0
 	if err := a.decide(tx, p); err != nil {
 		return err
 	}
-	if p.book == nil && p.limit.Hold.TTL == 0 || a.alone == nil {
-		return nil
+	if p.book.Open(tx.now) > 0 {
+		call := reserve.Call{Now: tx.now, Cost: p.cost, Free: p.repeated || !p.asks}
+		tx.answerWithBook(p, call)
 	}
-	h, settings := &p.limit.Hold, &tx.e.memory.Reservations
-	known, isHold := false, h.TTL > 0 && p.cost > 0
-	if isHold && p.limit.Kind == rule.Leaky {
+	return nil
+}
+
+// decideHold decides for a key where the call reserves its cost, which changes nothing but the
+// book: so the answer is that of a peek, of which the cost does not remain.
+func (tx *Tx) decideHold(p *part) error {
+	a, h, settings := p.limit.algorithm(), &p.limit.Hold, &tx.e.memory.Reservations
+	if p.limit.Kind == rule.Leaky {
 		return ErrLeakyHold
 	}
-	if p.renewed, p.known = 0, 0; isHold {
-		var own reserve.Reservation
-		own, known = settings.Recall(p.book, h.Call, tx.now)
-		p.renewed, p.repeated = own.Amount, known
-		p.known = settings.Until(own)
+	cost := p.cost
+	p.cost = 0
+	err := a.decide(tx, p)
+	if p.cost = cost; err != nil {
+		return err
 	}
-	p.answer = tx.answerWithBook(p, isHold)
-	switch {
-	case !isHold || !p.answer.Allowed || known && p.renewed == 0:
+	own, known := settings.Recall(p.book, h.Call, tx.now)
+	p.renewed, p.repeated, p.known = own.Amount, known, settings.Until(own)
+	open, call := p.book.Open(tx.now), reserve.Call{Now: tx.now, Free: known}
+	if p.renewed > 0 {
+		call.Renews = h.Call
+	}
+	if open > 0 || known {
+		tx.answerWithBook(p, call)
+	}
+	switch call.Cost = cost; {
+	case known && p.renewed == 0:
 		return nil
-	case !known && int64(p.book.Open(tx.now)) >= settings.Most():
-		const format = "ERR key '%.128s' has %d open reservations, and max-reservations allows %d: " +
-			"settle them with RL.SETTLE, or reserve for a shorter time"
-		return Error(fmt.Sprintf(format, p.limit.Key.Name, p.book.Open(tx.now), settings.Most()))
+	case known:
+	case p.answer.Allowed && p.answer.Remaining >= cost:
+		p.answer.Remaining -= cost
+		if err := settings.Allows(open, p.limit.Key.Name); err != nil {
+			return err
+		}
+	case open > 0:
+		tx.answerWithBook(p, call)
+		return nil
+	default:
+		return a.decide(tx, p)
 	}
 	p.answer.ResetAfter = max(p.answer.ResetAfter, h.TTL)
 	return nil
 }
 
-// answerWithBook corrects the answer of a part. A reservation changes nothing but the book.
-func (tx *Tx) answerWithBook(p *part, isHold bool) limit.Decision {
+// answerWithBook answers a call on a part that has been decided without its book.
+func (tx *Tx) answerWithBook(p *part, call reserve.Call) {
 	tx.view, tx.budget = view{tx, p}, limit.MaxSteps
-	call := reserve.Call{Now: tx.now, Cost: p.cost, Free: p.repeated || !p.asks}
-	if call.Free {
-		call.Cost = 0
-	}
-	if p.renewed > 0 {
-		call.Renews = p.limit.Hold.Call
-	}
 	d := p.book.Decide(&tx.view, call)
-	if isHold && d.Allowed && !call.Free {
-		call.Cost = 0
-		d = p.book.Decide(&tx.view, call)
-		d.Remaining -= p.cost
-	}
 	d.Delay = p.answer.Delay
-	return d
+	p.answer = d
 }
 
 // recallsFrom is admitsFrom for a call that is in the book now: when it has lapsed or is forgotten,
@@ -134,8 +150,9 @@ func (tx *Tx) reserve(p *part) object.Object {
 	}
 	hold := effect.Hold{Amount: amount, Until: limit.After(tx.now, p.limit.Hold.TTL)}
 	o := tx.enter(p, p.limit.Hold.Call, hold, limit.After(tx.now, p.answer.ResetAfter))
-	if x := object.ExtensionOf(o); x != nil && !tx.agreed(p, x.Terms) {
-		o = tx.apply(o, &effect.Effect{Kind: effect.Terms, Key: p.limit.Key, Value: tx.termsOf(p)})
+	if x, terms := object.ExtensionOf(o), tx.termsOf(p); x != nil && !slices.Equal(x.Terms, terms) {
+		text := rule.AppendRules(nil, terms)
+		o = tx.apply(o, &effect.Effect{Kind: effect.Terms, Key: p.limit.Key, Value: text})
 	}
 	return o
 }
@@ -171,32 +188,15 @@ func (tx *Tx) outlast(at int64, b *reserve.Book, s *ban.State) int64 {
 	return max(at, tx.e.memory.Reservations.Ends(b, 0))
 }
 
-// eachRule calls each for the rules of a part.
-func (tx *Tx) eachRule(p *part, each func(r *rule.Rule)) {
-	each(&p.limit.Rule)
-	if p.several {
-		for i := p.first + 1; i < len(tx.limits); i++ {
-			if tx.limits[i].Key.Is(p.limit.Key) {
-				each(&tx.limits[i].Rule)
-			}
+// termsOf returns the rules of a part, until the next call.
+func (tx *Tx) termsOf(p *part) []rule.Rule {
+	tx.terms = append(tx.terms[:0], p.limit.Rule)
+	for i := p.first + 1; p.several && i < len(tx.limits); i++ {
+		if tx.limits[i].Key.Is(p.limit.Key) {
+			tx.terms = append(tx.terms, tx.limits[i].Rule)
 		}
 	}
-}
-
-// agreed reports whether terms are the rules of a part.
-func (tx *Tx) agreed(p *part, terms []rule.Rule) bool {
-	n, same := 0, true
-	tx.eachRule(p, func(r *rule.Rule) {
-		same = same && n < len(terms) && terms[n] == *r
-		n++
-	})
-	return same && n == len(terms)
-}
-
-func (tx *Tx) termsOf(p *part) []byte {
-	var rules []rule.Rule
-	tx.eachRule(p, func(r *rule.Rule) { rules = append(rules, *r) })
-	return rule.AppendRules(nil, rules)
+	return tx.terms
 }
 
 // SlideAs is Slide for a call that has all fields of a limit but the rule.
@@ -206,25 +206,17 @@ func (tx *Tx) SlideAs(l Limit, rules []limit.Window) (limit.Decision, error) {
 		limits[i] = l
 		limits[i].Rule = rule.Rule{Kind: rule.Slide, Slide: w}
 	}
-	if l.Ban != nil {
-		return tx.decideBanning(limits)
-	}
-	return tx.All(limits)
-}
-
-// Settled is what Settle has done for a key.
-type Settled struct {
-	First     bool  // the call was not settled before
-	Reserved  int64 // 0 if it had lapsed, or reserved nothing
-	Remaining int64 // as in a Decision
+	return tx.decideBanning(limits)
 }
 
 // Settle makes the reservations of a call final, for several keys, all of them or none: what is
 // reserved comes back, and actual hits are charged to each key, beyond the limit too, by the rules
 // of the latest call that has reserved something there. A call that was settled before is not
-// charged again. The keys must differ.
-func (tx *Tx) Settle(keys []Key, actual []int64, call []byte) ([]Settled, error) {
-	var limits []Limit
+// charged again. The keys must differ. The result is valid until the next change or End.
+func (tx *Tx) Settle(keys []Key, actual []int64, call []byte) ([]reserve.Settled, error) {
+	c := &tx.check
+	defer c.reset()
+	c.reset()
 	for i, k := range keys {
 		if slices.ContainsFunc(keys[:i], k.Is) {
 			return nil, Error(fmt.Sprintf("ERR key '%.128s' is named twice", k.Name))
@@ -238,87 +230,86 @@ func (tx *Tx) Settle(keys []Key, actual []int64, call []byte) ([]Settled, error)
 			return nil, Error(fmt.Sprintf(format, k.Name))
 		}
 		for _, r := range x.Terms {
-			limits = append(limits, Limit{Key: k, Rule: r, Cost: actual[i]})
+			c.limits = append(c.limits, Limit{Key: k, Rule: r, Cost: actual[i]})
 		}
 	}
-	return tx.settle(limits, call, len(limits))
+	c.binding = len(c.limits)
+	return tx.settle(call)
 }
 
 // SettleChecked is Settle for a call of Check, with its ID: the policies are those of now. One in
 // SHADOW that has admitted nothing is not charged.
-func (tx *Tx) SettleChecked(c CheckCall) ([]Settled, error) {
-	c.TTL = 1 // the ID is not that of hits
-	if err := tx.findPolicies(&c); err != nil {
+func (tx *Tx) SettleChecked(call CheckCall) ([]reserve.Settled, error) {
+	call.TTL = 1 // the ID is not that of hits
+	if err := tx.findPolicies(&call); err != nil {
 		return nil, err
 	}
-	check := &tx.check
-	check.running = true
-	defer func() { check.running = false }()
-	limits := slices.Clone(check.limits)
-	for i := range limits {
-		if limits[i].algorithm().alone == nil {
+	c := &tx.check
+	c.running = true
+	defer func() { c.running = false }()
+	for i := range c.limits {
+		if c.limits[i].algorithm().alone == nil {
 			const format = "ERR policy '%s' is of leases, which reserve nothing: use RL.RELEASE"
-			return nil, Error(fmt.Sprintf(format, check.policies[check.rules[i]].Name()))
+			return nil, Error(fmt.Sprintf(format, c.policies[c.rules[i]].Name()))
 		}
-		limits[i].Hold = reserve.Request{}
+		c.limits[i].Hold = reserve.Request{}
 	}
-	settled, err := tx.settle(limits, c.ID, check.binding)
-	if err != nil {
-		return nil, err
-	}
-	inOrder := make([]Settled, len(settled))
-	for i, s := range settled {
-		inOrder[check.rules[i]] = s
-	}
-	return inOrder, nil
+	return tx.settle(call.ID)
 }
 
-// settle settles a call for the keys of limits whose costs are what it has used. Those from binding
-// on are of policies in SHADOW.
-func (tx *Tx) settle(limits []Limit, call []byte, binding int) ([]Settled, error) {
-	for i := range limits {
-		*limits[i].Bound() += limit.MaxCount // a charge is always admitted
+// settle settles a call for the keys of the limits of tx.check, whose costs are what it has used.
+func (tx *Tx) settle(call []byte) ([]reserve.Settled, error) {
+	c, settings := &tx.check, &tx.e.memory.Reservations
+	for i := range c.limits {
+		*c.limits[i].Bound() += limit.MaxCount // a charge is always admitted
 	}
-	if err := tx.findParts(limits, true); err != nil {
+	if err := tx.findParts(c.limits, true); err != nil {
 		return nil, err
 	}
-	owns := make([]reserve.Reservation, len(tx.parts))
 	for i := range tx.parts {
 		p := &tx.parts[i]
-		owns[i], _ = tx.e.memory.Reservations.Recall(p.book, call, tx.now)
+		own, _ := settings.Recall(p.book, call, tx.now)
+		p.renewed, p.known = own.Amount, settings.Until(own)
 		if err := tx.charge(p); err != nil {
 			return nil, err
 		}
 	}
-	settled := make([]Settled, len(tx.parts))
+	tx.settled = append(tx.settled[:0], make([]reserve.Settled, len(tx.parts))...)
 	for i := range tx.parts {
-		p := &tx.parts[i]
-		s := Settled{First: owns[i].Call == nil || owns[i].Amount > 0, Reserved: owns[i].Amount}
-		if s.First && (p.first < binding || owns[i].Call != nil) {
+		p, at := &tx.parts[i], i
+		if len(c.rules) > 0 {
+			at = c.rules[i]
+		}
+		s := reserve.Settled{First: p.known == 0 || p.renewed > 0, Reserved: p.renewed}
+		if s.First && (p.first < c.binding || p.known > 0) {
 			tx.settlePart(p, call)
 		} else {
 			p.cost = 0
 			_ = tx.charge(p) // it has no error: the charge had none
 		}
 		s.Remaining = max(p.answer.Remaining-limit.MaxCount-p.book.Held(tx.now), 0)
-		settled[i] = s
+		tx.settled[at] = s
 	}
-	return settled, nil
+	return tx.settled, nil
 }
 
 // charge decides a part without its book. The cost is at most what the state can count.
 func (tx *Tx) charge(p *part) error {
-	tx.log.Load(p.object, &tx.few)
-	if p.limit.algorithm().id == namesHits {
-		p.cost = min(p.cost, limit.MaxCount-int64(tx.log.Len()))
-	} else if cost := p.cost; cost > 0 {
-		p.cost = 0
-		if err := p.limit.algorithm().decide(tx, p); err != nil {
-			return err
-		}
-		p.cost = max(min(cost, p.answer.Remaining-(p.answer.Limit-limit.MaxCount)), 0)
+	a, cost := p.limit.algorithm(), p.cost
+	if err := a.decide(tx, p); err != nil {
+		return err
 	}
-	return p.limit.algorithm().decide(tx, p)
+	if a.id == namesHits {
+		p.cost = min(cost, limit.MaxCount-int64(tx.log.Len()))
+	} else if counted := p.answer.Limit - limit.MaxCount; !p.answer.Allowed || p.answer.Remaining < counted {
+		p.cost = 0
+		_ = a.decide(tx, p) // it has no error: the call had none
+		p.cost = max(min(cost, p.answer.Remaining-counted), 0)
+	}
+	if p.cost == cost {
+		return nil
+	}
+	return a.decide(tx, p)
 }
 
 // settlePart records what a call has used, and that it is settled.

@@ -138,7 +138,7 @@ func (c *caller) holds(r rule.Rule, cost, ttl int64, call string) (d limit.Decis
 	return d, err
 }
 
-func (c *caller) settles(actual int64, call string) (s Settled) {
+func (c *caller) settles(actual int64, call string) (s reserve.Settled) {
 	c.with("k", func(k Key) {
 		list, err := c.tx.Settle([]Key{k}, []int64{actual}, []byte(call))
 		require.NoError(c.t, err)
@@ -159,17 +159,17 @@ func TestSettling(t *testing.T) {
 	assert.Equal(t, limit.Decision{Allowed: true, Limit: 10, Remaining: 4, ResetAfter: 5000}, hold(6, "a"))
 	assert.Equal(t, limit.Decision{Limit: 10, Remaining: 4, RetryAfter: 5000, ResetAfter: 5000}, hold(5, "b"))
 	assert.Equal(t, limit.Decision{Limit: 10, Remaining: 4, RetryAfter: limit.Never, ResetAfter: 5000}, hold(11, "b"))
-	assert.Equal(t, Settled{First: true, Reserved: 6, Remaining: 7}, c.settles(3, "a"))
-	assert.Equal(t, Settled{Remaining: 7}, c.settles(3, "a"), "twice is once")
+	assert.Equal(t, reserve.Settled{First: true, Reserved: 6, Remaining: 7}, c.settles(3, "a"))
+	assert.Equal(t, reserve.Settled{Remaining: 7}, c.settles(3, "a"), "twice is once")
 	d := hold(6, "a")
 	assert.True(t, d.Allowed && d.Free, "it was admitted")
 	assert.EqualValues(t, 7, d.Remaining, "and reserves nothing")
 	assert.True(t, hold(7, "c").Allowed)
-	assert.Equal(t, Settled{First: true, Reserved: 7}, c.settles(27, "c"))
+	assert.Equal(t, reserve.Settled{First: true, Reserved: 7}, c.settles(27, "c"))
 	d, err := c.holds(tenASecond, 1, 5000, "d")
 	require.NoError(t, err)
 	assert.Equal(t, limit.Decision{Limit: 10, RetryAfter: 2100, ResetAfter: 3000}, d, "a debt of 20")
-	assert.Equal(t, Settled{First: true, Remaining: 0}, c.settles(1, "unknown"))
+	assert.Equal(t, reserve.Settled{First: true, Remaining: 0}, c.settles(1, "unknown"))
 }
 
 // A settlement of several keys changes none of them if one cannot be settled.
@@ -208,7 +208,7 @@ func TestLapsesAreExact(t *testing.T) {
 		d, _ = c.holds(l.Rule, 4, 100, "b")
 		assert.True(t, d.Allowed)
 		s := c.settles(1, "a")
-		assert.Equal(t, Settled{First: true}, s, "late")
+		assert.Equal(t, reserve.Settled{First: true}, s, "late")
 	}
 }
 
@@ -273,7 +273,7 @@ func TestPoliciesReserve(t *testing.T) {
 	call.Costs = []int64{1, 6, 3}
 	settled, err := c.tx.SettleChecked(call)
 	require.NoError(t, err)
-	assert.Equal(t, []Settled{
+	assert.Equal(t, []reserve.Settled{
 		{First: true, Remaining: 3}, {First: true, Reserved: 4, Remaining: 4}, {First: true, Reserved: 2, Remaining: 2},
 	}, settled)
 	call.Names = [][]byte{[]byte("slots")}

@@ -10,6 +10,8 @@ import (
 	"rlserver/engine/limit"
 	"rlserver/engine/lock"
 	"rlserver/engine/object"
+	"rlserver/engine/reserve"
+	"rlserver/engine/rule"
 	"rlserver/zset"
 )
 
@@ -52,6 +54,9 @@ type Tx struct {
 	budget int            // of All: how many hits in the future may still be skipped
 	check  check          // of Check
 	view   view           // of limits with reservations
+	terms  []rule.Rule    // of termsOf
+
+	settled []reserve.Settled // of Settle
 
 	packed []byte // the elements of Insert
 
@@ -309,7 +314,7 @@ func (tx *Tx) unlock() {
 	tx.few.Drop()
 	tx.dropParts()
 	if cap(tx.parts) > keptParts {
-		tx.parts, tx.rules = nil, nil
+		tx.parts, tx.rules, tx.settled, tx.terms = nil, nil, nil, nil
 	}
 	if len(tx.notified) > 0 || len(tx.after) > 0 { // clearing them costs a write barrier
 		tx.notified, tx.after = nil, nil

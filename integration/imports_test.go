@@ -424,7 +424,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/engine/eviction": {ours: []string{"rlserver/engine/limit"}},
 	"rlserver/engine/denials":  {ours: []string{"rlserver/engine/rule"}},
 	"rlserver/engine/ban":      {ours: []string{"rlserver/engine/limit"}},
-	"rlserver/engine/reserve":  {ours: []string{"rlserver/engine/limit", "rlserver/internal/dict"}},
+	"rlserver/engine/reserve":  {ours: []string{"rlserver/engine/limit", "rlserver/engine/rule"}},
 	"rlserver/engine/rule": {
 		ours: []string{
 			"rlserver/engine/ban",

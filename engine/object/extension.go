@@ -146,8 +146,8 @@ func fitsExtension(f *effect.Effect, o Object) bool {
 	return o != nil && err == nil
 }
 
-// weight is in bytes.
-func (x *Extension) weight() int64 {
+// Weight returns how many bytes it takes.
+func (x *Extension) Weight() int64 {
 	if x == nil {
 		return 0
 	}
@@ -255,7 +255,7 @@ func (x *Extended) setName(name string) { x.State = x.State.Clone(name).(State) 
 func (*Extended) overhead() int64 { return entryWeight }
 
 func (x *Extended) Weight() int64 {
-	return int64(unsafe.Sizeof(*x)-unsafe.Sizeof(x.Extension)) + x.State.Weight() + x.weight()
+	return int64(unsafe.Sizeof(*x)-unsafe.Sizeof(x.Extension)) + x.State.Weight() + x.Extension.Weight()
 }
 
 func (x *Extended) Clone(name string) Object {

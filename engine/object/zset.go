@@ -126,7 +126,7 @@ func (o *ZSet) Encoding(p Packing) string {
 }
 
 func (o *ZSet) Weight() int64 {
-	return int64(unsafe.Sizeof(*o)) + int64(o.Set.Weight()) + o.Ext.weight()
+	return int64(unsafe.Sizeof(*o)) + int64(o.Set.Weight()) + o.Ext.Weight()
 }
 
 func (*ZSet) Kind() Type { return TypeZSet }

@@ -92,7 +92,7 @@ func (b *Book) Over(now int64) int {
 }
 
 // Open returns how many reservations are not over at a time, Unix ms.
-func (b *Book) Open(now int64) int { return b.Len() - b.Over(now) }
+func (b *Book) Open(now int64) int64 { return int64(b.Len() - b.Over(now)) }
 
 // Last returns when the last reservation is over, Unix ms; ok is false if there is none.
 func (b *Book) Last() (at int64, ok bool) {

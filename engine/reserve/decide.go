@@ -34,6 +34,9 @@ type Call struct {
 // Decide decides a call for a key with a book. The answer is as that of limit.DecideAll. With hits
 // in the future, as with more than limit.MaxSteps of them there, RetryAfter may be too late.
 func (b *Book) Decide(l Limiter, c Call) (answer limit.Decision) {
+	if c.Free {
+		c.Cost = 0
+	}
 	held := b.held(c.Now)
 	for i := range l.Rules() {
 		d := l.Alone(i, c.Now, held, c.Cost)
@@ -129,3 +132,10 @@ func (b *Book) AdmitsFrom(l Limiter, rule int, t, cost int64) int64 {
 
 // until returns how long it is from now until t.
 func until(t, now int64) int64 { return max(t-now, 0) }
+
+// Settled is what settling a call has done for a key.
+type Settled struct {
+	First     bool  // the call was not settled before
+	Reserved  int64 // 0 if it had lapsed, or reserved nothing
+	Remaining int64 // as in a Decision
+}

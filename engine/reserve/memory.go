@@ -1,6 +1,11 @@
 package reserve
 
-import "sync/atomic"
+import (
+	"fmt"
+	"sync/atomic"
+
+	"rlserver/engine/rule"
+)
 
 // Request asks for a reservation of a call, for a time.
 type Request struct {
@@ -30,8 +35,15 @@ func (s *Settings) Set(most, retention int64) {
 	s.retention.Store(retention)
 }
 
-// Most returns how many open reservations a key may have.
-func (s *Settings) Most() int64 { return s.most.Load() }
+// Allows returns an error if a key with some open reservations may not have another one.
+func (s *Settings) Allows(open int64, key []byte) error {
+	if most := s.most.Load(); open >= most {
+		const format = "ERR key '%.128s' has %d open reservations, and max-reservations allows %d: " +
+			"settle them with RL.SETTLE, or reserve for a shorter time"
+		return rule.Error(fmt.Sprintf(format, key, open, most))
+	}
+	return nil
+}
 
 // maxForgotten is how many reservations one call forgets at most.
 const maxForgotten = 8
@@ -42,7 +54,10 @@ func (s *Settings) Stale(b *Book, now int64) int {
 	if b.Len() == 0 {
 		return 0
 	}
-	past := b.Over(now - s.retention.Load())
+	past, before := 0, now-s.retention.Load()
+	if b.at(b.first()).until <= before { // rarely
+		past = b.Over(before)
+	}
 	if n := b.Len(); int64(n) > s.most.Load() { // otherwise counting them is not needed
 		past = max(past, b.Over(now)-int(s.most.Load()))
 	}

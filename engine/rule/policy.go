@@ -88,10 +88,13 @@ func checkPolicyName(name []byte) error {
 // IsCheckOption reports whether a word is an option of RL.CHECK, in any case: no policy can have
 // such a name.
 func IsCheckOption(word []byte) bool {
-	for _, option := range [...]string{"COST", "ID", "WAIT", "HOLD", "FORCE"} {
-		if grammar.EqualFold(word, option) {
-			return true
-		}
+	switch len(word) { // RL.CHECK asks for each of its words
+	case 2:
+		return grammar.EqualFold(word, "ID")
+	case 4:
+		return grammar.EqualFold(word, "COST") || grammar.EqualFold(word, "HOLD") || grammar.EqualFold(word, "WAIT")
+	case 5:
+		return grammar.EqualFold(word, "FORCE")
 	}
 	return false
 }

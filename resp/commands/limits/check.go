@@ -89,7 +89,7 @@ func checkPolicies(c *command.Call) error {
 }
 
 func validCheckID(id []byte) bool {
-	return len(id) > 0 && len(id) <= MaxCheckID && !bytes.ContainsAny(id, "{}")
+	return len(id) > 0 && len(id) <= MaxCheckID && bytes.IndexByte(id, '{') < 0 && bytes.IndexByte(id, '}') < 0
 }
 
 // policyNames returns the words up to the first option; the first word is always a name. No policy

@@ -146,8 +146,8 @@ func settlePolicies(c *command.Call, words [][]byte, call []byte) error {
 	return replySettled(c, c.Costs)(c.Tx.SettleChecked(check))
 }
 
-func replySettled(c *command.Call, actual []int64) func([]engine.Settled, error) error {
-	return func(list []engine.Settled, err error) error {
+func replySettled(c *command.Call, actual []int64) func([]reserve.Settled, error) error {
+	return func(list []reserve.Settled, err error) error {
 		if err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func replySettled(c *command.Call, actual []int64) func([]engine.Settled, error)
 	}
 }
 
-func writeSettled(r *wire.Reply, s engine.Settled, actual int64) {
+func writeSettled(r *wire.Reply, s reserve.Settled, actual int64) {
 	r.Array(4)
 	r.Flag(s.First)
 	r.Integer(s.Reserved)
@@ -178,7 +178,7 @@ func holds(c *command.Call) error {
 		return err
 	}
 	now := c.Tx.Now()
-	c.Reply.Array(book.Open(now))
+	c.Reply.Array(int(book.Open(now)))
 	for r := range book.All(book.Over(now)) {
 		c.Reply.Array(3)
 		c.Reply.Bulk(r.Call)
