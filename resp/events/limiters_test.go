@@ -1,4 +1,4 @@
-package notify_test
+package events_test
 
 import (
 	"slices"
