@@ -721,7 +721,9 @@ func TestALeaderThatCannotHandOverGoesOn(t *testing.T) {
 	_, err = admit(r, "k", 10) // which the other one does not get
 	require.NoError(t, err)
 	for range 2 {
-		require.Error(t, leader.group.HandOver(t.Context(), "a test", names[gone.i]))
+		ctx, cancel := context.WithTimeout(t.Context(), short)
+		require.Error(t, leader.group.HandOver(ctx, "a test", names[gone.i]))
+		cancel()
 		tr.eventually("it serves", func() bool {
 			r, err := leader.group.Leading()
 			if err != nil {
