@@ -176,6 +176,7 @@ func (w *observedSweeper) round(now int64) {
 const maxPerStep = sweepBuckets*16 + 32
 
 func TestSweepRoundDeletesExpiredKeys(t *testing.T) {
+	const manyKeys = 200_000
 	e := New(Options{Seed: [2]uint64{1, 2}})
 	late := func(i int) bool { return i%10 == 0 }
 	sizes := fillBuckets(e, manyKeys, late)

@@ -133,7 +133,11 @@ func TestSlideMatchesModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	for range 300 {
+	histories := 300
+	if testing.Short() {
+		histories = 100
+	}
+	for range histories {
 		rules := make([]limit.Window, 1+r.IntN(3))
 		for i := range rules {
 			rules[i] = limit.Window{Limit: 1 + r.Int64N(6), Length: 1 + r.Int64N(60)}

@@ -18,6 +18,9 @@ func traces(t *testing.T, n int, f func(rnd *rand.Rand)) {
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
+	if testing.Short() {
+		n = (n + 3) / 4
+	}
 	for i := range n {
 		f(rand.New(rand.NewPCG(seed, uint64(i))))
 		if t.Failed() {

@@ -19,6 +19,9 @@ import (
 // environment variable HISTORIES asks for more.
 func histories() uint64 {
 	n, _ := strconv.ParseUint(os.Getenv("HISTORIES"), 10, 64)
+	if testing.Short() {
+		n = cmp.Or(n, 2)
+	}
 	return cmp.Or(n, 6)
 }
 

@@ -90,7 +90,7 @@ func TestOverridesAreListedInPages(t *testing.T) {
 	c := ts.Dial()
 	c.Do("RL.POLICY SET api SLIDE 2 1m")
 	c.Do("RL.POLICY SET other SLIDE 2 1m")
-	const n = 3000
+	const n = 1500
 	var calls []string
 	for i := range n {
 		calls = append(calls, fmt.Sprintf("RL.POLICY SET api SLIDE %d 1m FOR customer-%d", i+1, i))
