@@ -108,6 +108,14 @@ func (p *page) named(i ref, name []byte) bool {
 	return p.form.Name(p.slot(i)) == string(name)
 }
 
+// prefetchName loads the name of the object in a slot that is in use.
+func (p *page) prefetchName(i ref) int {
+	if p.form == 0 {
+		return object.PrefetchName(*(*object.Object)(p.slot(i)))
+	}
+	return len(p.form.Name(p.slot(i))) // which is before it
+}
+
 func (p *page) full() bool { return p.used == p.slots }
 
 // take returns a free slot, which is in use from now on.

@@ -141,7 +141,7 @@ func (t *Table) exchange(hash uint64, old object.Object, r ref) {
 // many places: they are loaded together.
 func (t *Table) refer(hash uint64, r ref) {
 	if t.dict.Full(hash) {
-		t.dict.InBucket(hash, func(r ref) { t.fetched += object.PrefetchName(t.object(r)) })
+		t.dict.InBucket(hash, func(r ref) { t.fetched += t.page(r).prefetchName(r) })
 	}
 	t.dict.Insert(hash, r)
 }

@@ -15,20 +15,22 @@ func (d *Dict[E]) Prefetch(hash uint64) int {
 	return int(d.bucket(hash).n)
 }
 
-// Guess returns the entry that Find probably returns, without comparing it; it may be another entry
-// or the zero value. No branch in it depends on memory that is being loaded, so a processor can run
-// several calls at once.
+// Guess returns the entry that Find probably returns, without comparing it; it may be another one,
+// and is mostly the zero value if Find finds none. No branch in it depends on memory that is being
+// loaded, so a processor can run several calls at once.
 func (d *Dict[E]) Guess(hash uint64) (e E) {
 	if d.len == 0 {
 		return e
 	}
 	b := d.bucket(hash)
 	i := first(matches(binary.LittleEndian.Uint64(b.tags[:8]), tag(hash)))
-	j := 8 + first(matches(binary.LittleEndian.Uint64(b.tags[8:]), tag(hash)))
-	if i == 8 { // a conditional move
-		i = j
+	j := first(matches(binary.LittleEndian.Uint64(b.tags[8:]), tag(hash)))
+	i += j & -(i / 8) // j counts if i is 8
+	var none E
+	if e = b.entries[i%slots]; i == slots { // another one
+		e = none
 	}
-	return b.entries[i%slots]
+	return e
 }
 
 // Full reports whether the bucket of a hash is full, so that Insert may split it.
