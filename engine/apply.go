@@ -6,53 +6,53 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/object"
 	"rlserver/engine/policy"
+	"rlserver/engine/replay"
 	"rlserver/zset"
 )
 
-// Apply applies the effects of a call that happened elsewhere or earlier, at now (Unix ms), such as
-// when a log is replayed. They may also be those of several calls, in order. Other calls see all of
-// them or none: it locks only the shards that they need. The hashes of the keys are set; only their
-// names are used. It returns an error for an effect that does not fit the state; those before it
-// have been applied. Deleting a missing key is not an error.
+// Apply applies the effects of a call that happened elsewhere or earlier, or of several, in order,
+// at now (Unix ms). Other calls see all of them or none: it locks only the shards that they need.
+// It sets the hashes of the keys. The error is about the first effect that does not fit the state:
+// those before it have been applied, perhaps some after it too. To delete a missing key fits.
 func (e *Engine) Apply(now int64, effects []effect.Effect) error {
 	_, err := e.ApplyAll(now, effects)
 	return err
 }
 
-// ApplyAll is Apply, and returns how many effects it has applied: with an error, those before the
-// one that does not fit.
+// ApplyAll is Apply, and returns how many effects come before the one that does not fit, or all.
 func (e *Engine) ApplyAll(now int64, effects []effect.Effect) (applied int, err error) {
+	for i := range effects {
+		f := &effects[i]
+		if f.Key.Hash = e.hasher.Sum(f.Key.Name); f.Kind.HasTo() {
+			f.To.Hash = e.hasher.Sum(f.To.Name)
+		}
+	}
 	tx := Tx{e: e}
 	tx.lockFor(now, effects)
 	defer tx.unlock()
 	e.naming.Lock()
 	defer e.naming.Unlock()
-	for applied < len(effects) {
-		if applied%MaxPrefetched == 0 {
-			tx.prepare(effects[applied:min(applied+MaxPrefetched, len(effects))])
-		}
-		if err := e.replay(&effects[applied]); err != nil {
-			return applied, err
-		}
-		applied++
-	}
-	return applied, nil
+	return e.applyIn(replay.Parts(effects, len(e.shards)), effects)
 }
 
-// prepare hashes the keys of effects, and loads what they hold.
-func (tx *Tx) prepare(effects []effect.Effect) {
-	var keys [MaxPrefetched]Key
-	for i := range effects {
-		f := &effects[i]
-		f.Key.Hash = tx.e.hasher.Sum(f.Key.Name)
-		if f.Kind.HasTo() {
-			f.To.Hash = tx.e.hasher.Sum(f.To.Name)
+// applyIn applies effects whose keys are hashed, in so many parts, see package replay.
+func (e *Engine) applyIn(parts int, effects []effect.Effect) (applied int, err error) {
+	shard := func(f *effect.Effect) int { return e.shardOf(f.Key).index }
+	return replay.Apply(effects, parts, shard, func(group []*effect.Effect) (int, error) {
+		tx, keys := Tx{e: e}, [replay.MaxGroup]Key{}
+		for i, f := range group {
+			if keys[i] = f.Key; e.has(f.DB) {
+				tx.db = f.DB // mostly that of all
+			}
 		}
-		if keys[i] = f.Key; tx.e.has(f.DB) {
-			tx.db = f.DB // mostly that of all
+		tx.Prefetch(keys[:len(group)])
+		for i, f := range group {
+			if err := e.replay(f); err != nil {
+				return i, err
+			}
 		}
-	}
-	tx.Prefetch(keys[:len(effects)])
+		return len(group), nil
+	})
 }
 
 // replay applies an effect whose keys are hashed, if it fits.
@@ -101,17 +101,16 @@ func (tx *Tx) lockFor(now int64, effects []effect.Effect) {
 		tx.BeginAll(now, 0, false)
 		return
 	}
-	var few [MaxPrefetched]Key
-	keys := few[:0]
+	keys := make([]Key, 0, MaxPrefetched)
 	for i := range effects {
 		f := &effects[i]
 		if !f.Kind.ChangesKey() {
 			tx.BeginAll(now, 0, false)
 			return
 		}
-		keys = append(keys, tx.e.Key(f.Key.Name))
+		keys = append(keys, f.Key)
 		if f.Kind.HasTo() {
-			keys = append(keys, tx.e.Key(f.To.Name))
+			keys = append(keys, f.To)
 		}
 	}
 	tx.Begin(now, 0, keys, false)

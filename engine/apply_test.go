@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -237,10 +238,65 @@ func TestApplyRefusesMissingDatabases(t *testing.T) {
 // Effects before one that does not fit are applied, those after it are not.
 func TestApplyStopsAtAnError(t *testing.T) {
 	e := New(Options{})
-	set := func(name string) effect.Effect {
-		return effect.Effect{Kind: effect.String, Key: Key{Name: []byte(name)}}
-	}
-	misfit := effect.Effect{Kind: effect.Remove, Key: Key{Name: []byte("a")}, Field: []byte("m")}
-	require.ErrorContains(t, e.Apply(epoch, []effect.Effect{set("a"), misfit, set("b")}), `"a"`)
+	require.ErrorContains(t, e.Apply(epoch, []effect.Effect{setEmpty("a"), misfit("a"), setEmpty("b")}), `"a"`)
 	assert.Equal(t, []string{`0 "a": string, deadline 0: ""`}, dump(e))
+}
+
+func setEmpty(name string) effect.Effect {
+	return effect.Effect{Kind: effect.String, Key: Key{Name: []byte(name)}}
+}
+
+func misfit(name string) effect.Effect {
+	return effect.Effect{Kind: effect.Remove, Key: Key{Name: []byte(name)}, Field: []byte("m")}
+}
+
+// Of many effects, parts of which are applied at the same time, the first one that does not fit is
+// reported.
+func TestApplyReportsTheFirstError(t *testing.T) {
+	for range 50 {
+		var effects []effect.Effect
+		for i := range 1000 {
+			effects = append(effects, setEmpty(fmt.Sprint(i)))
+		}
+		at := 100 + rand.IntN(800)
+		for _, bad := range []int{at, at + 1, at + rand.IntN(100)} {
+			effects[bad] = misfit(fmt.Sprint(bad % 100))
+		}
+		applied, err := New(Options{Shards: 8}).ApplyAll(epoch, effects)
+		require.ErrorContains(t, err, fmt.Sprintf("%q", fmt.Sprint(at%100)))
+		require.Equal(t, at, applied)
+	}
+}
+
+// Effects of single keys that are applied in parts, at the same time, give the state of the run.
+func TestPartsGiveTheSameState(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	w := newWalk(seed, Options{Shards: 8}).steps(walkSteps)
+	replica, divided := New(Options{Databases: walkDatabases, Shards: 16}), 0
+	for effects := w.log.effects(); len(effects) > 0; {
+		wide := slices.IndexFunc(effects, func(f effect.Effect) bool { return f.Kind.HasTo() || !f.Kind.ChangesKey() })
+		switch {
+		case wide == 0:
+			require.NoError(t, replica.Apply(epoch, effects[:1]))
+			effects = effects[1:]
+			continue
+		case wide < 0:
+			wide = len(effects)
+		}
+		divided = max(divided, wide)
+		tx := replica.NewTx()
+		tx.BeginAll(epoch, 0, true)
+		for i := range wide {
+			effects[i].Key.Hash = replica.hasher.Sum(effects[i].Key.Name)
+		}
+		applied, err := replica.applyIn(3, effects[:wide])
+		tx.unlock()
+		require.NoError(t, err)
+		require.Equal(t, wide, applied)
+		effects = effects[wide:]
+	}
+	require.Equal(t, dump(w.e), dump(replica))
+	requireSound(t, replica)
+	require.Greater(t, divided, 10)
 }

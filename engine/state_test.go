@@ -29,7 +29,7 @@ func (r *recorder) Append(_ int64, effects []byte) Position {
 	defer r.mu.Unlock()
 	var call []effect.Effect
 	for in := (effect.Reader{Rest: bytes.Clone(effects)}); len(in.Rest) > 0; {
-		call = append(call, in.Effect())
+		call = in.Append(call)
 		if in.Err != nil {
 			panic(in.Err)
 		}

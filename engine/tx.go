@@ -10,6 +10,7 @@ import (
 	"rlserver/engine/limit"
 	"rlserver/engine/lock"
 	"rlserver/engine/object"
+	"rlserver/engine/replay"
 	"rlserver/engine/reserve"
 	"rlserver/engine/rule"
 	"rlserver/zset"
@@ -468,7 +469,7 @@ func (tx *Tx) delete(k Key, o object.Object) {
 
 // MaxPrefetched is how many keys Prefetch loads at most, the first ones. More would leave the
 // cache before the calls use them.
-const MaxPrefetched = 16
+const MaxPrefetched = replay.MaxGroup
 
 // Prefetch loads the objects of keys that Begin or Join was given into the CPU's caches, all at
 // once: otherwise the calls would wait for each in turn. With a single key it does nothing. See

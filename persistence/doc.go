@@ -23,7 +23,8 @@
 //	+----------+---------+------+----------+---------+------+---------+--------------------+
 //
 //	record:  length (8) · CRC-32C of the payload (4) · payload: kind (1) · Unix ms · content
-//	  1 call     effect, effect, …   all effects of one call: it is stored whole or not at all
+//	  1 call     effect, effect, …   all effects of one call: it is stored whole or not at all;
+//	                                in a snapshot those of many keys
 //	  2 synced   salt + bytes        a mark: this number of bytes of the segment was durable
 //	  3 end      records             the snapshot is complete, with this number of records before
 //	effect:  kind (1) · database (uvarint) · key (bytes) · fields, in the order of effect.Append

@@ -31,7 +31,7 @@ func (m *Memory) Replay(e *engine.Engine) error {
 	defer m.mu.Unlock()
 	var effects []effect.Effect
 	for rest := m.records; len(rest) > 0; {
-		rec, size, err := readRecord(effects, rest)
+		rec, size, err := readRecord(effects[:0], rest)
 		if err == nil {
 			err = e.Apply(rec.at, rec.effects)
 		}

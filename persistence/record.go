@@ -73,19 +73,19 @@ func checksum(sum uint32, b []byte) uint32 {
 	return crc32.Update(sum, castagnoli, b)
 }
 
-// readRecord decodes the record at the beginning of b and returns its size in bytes. The effects
-// reuse dst and alias b; their keys are not hashed, because engine.Apply does that. The error is
-// ErrShort if b ends too early; other errors name the fault and the byte.
+// readRecord decodes the record at the beginning of b and returns its size in bytes. The record has
+// dst with its effects appended, which alias b; their keys are not hashed, because engine.Apply
+// does that. The error is ErrShort if b ends too early; other errors name the fault and the byte.
 func readRecord(dst []effect.Effect, b []byte) (rec record, size int, err error) {
 	rec, r, size, err := openRecord(b)
 	if err != nil {
 		return rec, 0, err
 	}
-	rec.effects = dst[:0]
+	rec.effects = dst
 	switch rec.kind {
 	case recordCall:
 		for len(r.Rest) > 0 && r.Err == nil {
-			rec.effects = append(rec.effects, r.Effect())
+			rec.effects = r.Append(rec.effects)
 		}
 	case recordSynced, recordEnd:
 		rec.number = r.Varint()

@@ -190,6 +190,7 @@ func salvage(d directory, n uint64, out io.Writer) error {
 			}
 			w.at = rec.at
 			w.add(rec.effects)
+			w.complete()
 			failed = w.flush()
 		}
 	}

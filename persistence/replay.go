@@ -91,20 +91,9 @@ func (b *batch) reset() {
 
 // add has a record applied, which was read at an offset. The error is that of an earlier one.
 func (p *replay) add(offset int64, rec record) error {
-	if len(rec.effects) > batchEffects { // taken as it is: a copy would take its memory twice
-		bytes := p.from.buf // of the records before it, too
-		p.from.buf = nil
-		err := p.pass()
-		if p.from.buf = bytes; err != nil {
-			return err
-		}
-		p.batch.effects, p.from.effects = rec.effects, nil
-	} else {
-		p.batch.effects = append(p.batch.effects, rec.effects...)
-	}
 	p.batch.at = max(p.batch.at, rec.at)
-	p.batch.ends = append(p.batch.ends, end{offset, len(p.batch.effects)})
-	if len(p.batch.effects) < batchEffects && len(p.from.buf) < batchBytes {
+	p.batch.ends = append(p.batch.ends, end{offset, len(p.from.effects)})
+	if len(p.from.effects) < batchEffects && len(p.from.buf) < batchBytes {
 		return nil
 	}
 	return p.pass()
@@ -119,13 +108,18 @@ func (p *replay) pass() error {
 	}
 	p.hand()
 	p.batch = <-p.free
-	p.from.buf, p.batch.bytes = p.batch.bytes, nil
+	p.from.buf, p.from.effects = p.batch.bytes, p.batch.effects
 	return nil
 }
 
-// hand gives the batch to the other goroutine.
+// hand gives the batch, with the records that were added, to the other goroutine.
 func (p *replay) hand() {
-	p.batch.bytes, p.from.buf = p.from.buf, nil
+	n := 0
+	if len(p.batch.ends) > 0 {
+		n = p.batch.ends[len(p.batch.ends)-1].effects
+	}
+	p.batch.bytes, p.batch.effects = p.from.buf, p.from.effects[:n]
+	p.from.buf, p.from.effects = nil, nil
 	p.full <- p.batch
 }
 

@@ -145,8 +145,8 @@ type scanner struct {
 	most    uint64 // bytes in a record
 	offset  int64  // of the next record
 	buf     []byte
-	gather  bool // buf keeps the records before the last one
 	effects []effect.Effect
+	gather  bool // buf and effects keep the records before the last one
 }
 
 func newScanner(name string, src io.Reader, offset int64, most uint64) *scanner {
@@ -158,9 +158,9 @@ func newScanner(name string, src io.Reader, offset int64, most uint64) *scanner 
 // not a record. Any other error means that the file cannot be read.
 func (s *scanner) next() (rec record, err error) {
 	if !s.gather {
-		s.buf = s.buf[:0]
+		s.buf, s.effects = s.buf[:0], s.effects[:0]
 	}
-	start := len(s.buf)
+	start, before := len(s.buf), len(s.effects)
 	if err := s.read(headerSize); err != nil {
 		if err == io.EOF && len(s.buf) == start {
 			return rec, io.EOF
@@ -178,9 +178,8 @@ func (s *scanner) next() (rec record, err error) {
 	if err != nil {
 		return rec, s.damaged(err)
 	}
-	if rec.effects != nil {
-		s.effects = rec.effects
-	}
+	s.effects = rec.effects
+	rec.effects = rec.effects[before:]
 	s.offset += int64(size)
 	return rec, nil
 }

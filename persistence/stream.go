@@ -79,7 +79,7 @@ func (c *CallReader) Read(b []byte, apply Apply) (size int, err error) {
 	}
 	c.at = max(c.at, rec.at)
 	for len(r.Rest) > 0 && r.Err == nil && err == nil {
-		c.effects = append(c.effects, r.Effect())
+		c.effects = r.Append(c.effects)
 		if len(c.effects) == maxPiece && r.Err == nil {
 			err = c.Flush(apply)
 		}
@@ -106,6 +106,7 @@ func (c *CallReader) Flush(apply Apply) (err error) {
 
 const (
 	snapshotPiece = 64 << 10               // bytes of records that are compressed together
+	groupPiece    = 2 << 10                // bytes of effects from which on a record is complete
 	snapshotWork  = 200 * time.Microsecond // of work before a rest, in which calls run
 	snapshotRest  = 4                      // how many times as long as the work a rest is
 	longestRest   = 100 * time.Millisecond
@@ -126,6 +127,8 @@ type stateWriter struct {
 	packed  *zstd.Encoder
 	at      int64  // the time of the next records, Unix ms
 	buf     []byte // records that wait to be compressed
+	begin   int    // of the record in buf that is not complete
+	open    bool   // there is one
 	records int64
 }
 
@@ -135,15 +138,30 @@ func newStateWriter(dst io.Writer, at int64) (*stateWriter, error) {
 	return &stateWriter{packed: packed, at: at}, err
 }
 
-// add adds the effects of a call to the next piece.
+// add adds effects to the record that is not complete: one of many keys is read much faster than as
+// many records.
 func (w *stateWriter) add(effects []effect.Effect) {
-	w.buf = appendRecord(w.buf, w.at, effects)
-	w.records++
+	if !w.open {
+		w.buf, w.begin = beginRecord(w.buf, recordCall, w.at)
+		w.open = true
+	}
+	if w.buf = effect.AppendAll(w.buf, effects); len(w.buf)-w.begin >= groupPiece {
+		w.complete()
+	}
+}
+
+// complete completes the record that is not.
+func (w *stateWriter) complete() {
+	if w.open {
+		w.buf, w.open = endRecord(w.buf, w.begin, nil), false
+		w.records++
+	}
 }
 
 // flush compresses the records that were added if they are a piece.
 func (w *stateWriter) flush() (err error) {
 	if len(w.buf) >= snapshotPiece {
+		w.complete()
 		_, err = w.packed.Write(w.buf)
 		if w.buf = w.buf[:0]; cap(w.buf) > 4*snapshotPiece {
 			w.buf = nil
@@ -154,7 +172,7 @@ func (w *stateWriter) flush() (err error) {
 
 // end ends the stream, after err of what has written it.
 func (w *stateWriter) end(err error) error {
-	if err == nil {
+	if w.complete(); err == nil {
 		_, err = w.packed.Write(appendMark(w.buf, recordEnd, w.at, w.records))
 	}
 	if err == nil {

@@ -170,13 +170,20 @@ type Reader struct {
 	Err  error
 }
 
-// Effect reads an effect, which aliases the bytes. Its keys are not hashed.
-func (r *Reader) Effect() (f Effect) {
+// Append reads an effect, which aliases the bytes, and appends it. Its keys are not hashed.
+func (r *Reader) Append(dst []Effect) []Effect {
+	dst = append(dst, Effect{})
+	r.effect(&dst[len(dst)-1])
+	return dst
+}
+
+// effect reads into a zero effect: copies of one take longer than reading it.
+func (r *Reader) effect(f *Effect) {
 	f.Kind = Kind(r.Byte())
 	has := f.Kind.Fields()
 	if has == 0 {
 		r.Fail(fmt.Errorf("unknown kind %d", f.Kind))
-		return f
+		return
 	}
 	f.DB = r.database()
 	f.Key.Name = r.bytes()
@@ -226,7 +233,6 @@ func (r *Reader) Effect() (f Effect) {
 	if has&HasHold != 0 {
 		f.Hold.Amount, f.Hold.Until = r.Varint(), r.Varint()
 	}
-	return f
 }
 
 // Fail sets the error, unless there is one already.

@@ -30,7 +30,7 @@ func (m *Mirror) Append(at int64, effects []byte) engine.Position {
 	in := effect.Reader{Rest: slices.Clone(effects)}
 	text, list := in.Rest, []effect.Effect(nil)
 	for len(in.Rest) > 0 && in.Err == nil {
-		list = append(list, in.Effect())
+		list = in.Append(list)
 	}
 	assert.NoError(m.t, in.Err)
 	assert.NoError(m.t, m.engine.Apply(at, list))
