@@ -187,9 +187,7 @@ func TestTheLogInAFolderOfAnyNameIsChecked(t *testing.T) {
 func TestADamagedLogIsRefused(t *testing.T) {
 	tr := newTrio(t)
 	tr.startAll()
-	leader := tr.leader()
-	r, err := leader.group.Leading()
-	require.NoError(t, err)
+	leader, r := tr.leading()
 	for range 10 {
 		_, err := admit(r, "k", 100)
 		require.NoError(t, err)

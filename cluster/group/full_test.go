@@ -61,9 +61,7 @@ func TestTheDiskOfALeaderIsFull(t *testing.T) {
 			n.disk = func(v types.VFS) types.VFS { return disk{v, &full[i], &files[i], new(sync.RWMutex)} }
 		}
 		tr.startAll()
-		leader := tr.leader()
-		r, err := leader.group.Leading()
-		require.NoError(t, err)
+		leader, r := tr.leading()
 		acknowledged := int64(0)
 		call := func(r *Partition) error {
 			allowed, err := admit(r, "k", 1<<40)
@@ -133,11 +131,9 @@ func (tr *trio) serves(not ...int) {
 func TestTheDiskOfALeaderHangs(t *testing.T) {
 	t.Parallel()
 	tr, hangs := newHangingTrio(t)
-	leader := tr.leader()
-	r, err := leader.group.Leading()
-	require.NoError(t, err)
+	leader, r := tr.leading()
 	hangs[leader.i].Lock()
-	_, err = admit(r, "k", 1<<40)
+	_, err := admit(r, "k", 1<<40)
 	assert.ErrorIs(t, err, ErrUnknown)
 	tr.serves(leader.i)
 	hangs[leader.i].Unlock()
@@ -161,11 +157,9 @@ func TestTheDiskOfANewLeaderHangs(t *testing.T) {
 func TestLeadershipGoesToWhoStores(t *testing.T) {
 	t.Parallel()
 	tr, hangs := newHangingTrio(t)
-	leader := tr.leader()
-	r, err := leader.group.Leading()
-	require.NoError(t, err)
+	leader, r := tr.leading()
 	next, other := tr.nodes[(leader.i+1)%3], tr.nodes[(leader.i+2)%3]
-	_, err = admit(r, "k", 1<<40)
+	_, err := admit(r, "k", 1<<40)
 	require.NoError(t, err)
 	tr.alike()
 
@@ -200,9 +194,7 @@ func TestLeadershipGoesToWhoStores(t *testing.T) {
 func TestTwoOfThreeDisksHang(t *testing.T) {
 	t.Parallel()
 	tr, hangs := newHangingTrio(t)
-	leader := tr.leader()
-	r, err := leader.group.Leading()
-	require.NoError(t, err)
+	leader, r := tr.leading()
 	for _, n := range tr.nodes {
 		if n != leader {
 			hangs[n.i].Lock()
@@ -211,7 +203,7 @@ func TestTwoOfThreeDisksHang(t *testing.T) {
 	hung, ok := errors.AsType[*NotStoredError](leader.group.HandOver(t.Context(), "a test"))
 	require.True(t, ok)
 	assert.Len(t, hung.Nodes, 2)
-	_, err = admit(r, "k", 1<<40)
+	_, err := admit(r, "k", 1<<40)
 	assert.ErrorIs(t, err, ErrUnknown)
 	for _, n := range tr.nodes {
 		if n != leader {

@@ -257,6 +257,15 @@ func (tr *trio) leader(not ...int) *node {
 	return found
 }
 
+// leading returns the node that leads, and its partition.
+func (tr *trio) leading() (*node, *Partition) {
+	tr.t.Helper()
+	n := tr.leader()
+	p, err := n.group.Leading()
+	require.NoError(tr.t, err)
+	return n, p
+}
+
 // callElection makes a node a candidate at once, as a leader does that hands over to it.
 func (n *node) callElection() {
 	id := n.group.ID().String()
@@ -356,9 +365,7 @@ func TestACallIsOnAllReplicas(t *testing.T) {
 	t.Parallel()
 	tr := newTrio(t)
 	tr.startAll()
-	leader := tr.leader()
-	r, err := leader.group.Leading()
-	require.NoError(t, err)
+	_, r := tr.leading()
 	for i := range 10 {
 		allowed, err := admit(r, "k", 5)
 		require.NoError(t, err)
@@ -392,8 +399,7 @@ func TestARestartKeepsTheState(t *testing.T) {
 	t.Parallel()
 	tr := newTrio(t)
 	tr.startAll()
-	r, err := tr.leader().group.Leading()
-	require.NoError(t, err)
+	_, r := tr.leading()
 	for range 3 {
 		_, err := admit(r, "k", 5)
 		require.NoError(t, err)
@@ -402,8 +408,7 @@ func TestARestartKeepsTheState(t *testing.T) {
 		n.stop()
 	}
 	tr.startAll()
-	r, err = tr.leader().group.Leading()
-	require.NoError(t, err)
+	_, r = tr.leading()
 	assert.Equal(t, int64(3), used(r.Replica, "k"))
 	tr.alike()
 }
@@ -414,8 +419,7 @@ func TestTimePassesWhileAllAreStopped(t *testing.T) {
 	t.Parallel()
 	tr := newTrio(t)
 	tr.startAll()
-	r, err := tr.leader().group.Leading()
-	require.NoError(t, err)
+	_, r := tr.leading()
 	for i := range 100 {
 		_, err := admit(r, fmt.Sprint("k", i), 5)
 		require.NoError(t, err)
@@ -426,8 +430,7 @@ func TestTimePassesWhileAllAreStopped(t *testing.T) {
 	}
 	tr.ahead.Store(int64(time.Hour))
 	tr.startAll()
-	r, err = tr.leader().group.Leading()
-	require.NoError(t, err)
+	_, r = tr.leading()
 	assert.GreaterOrEqual(t, r.Clock.Now(), before+hour-Slack.Milliseconds())
 }
 
@@ -435,9 +438,7 @@ func TestALeaderThatIsCutOffAdmitsNothingAndIsRebuilt(t *testing.T) {
 	t.Parallel()
 	tr := newTrio(t)
 	tr.startAll()
-	old := tr.leader()
-	r, err := old.group.Leading()
-	require.NoError(t, err)
+	old, r := tr.leading()
 	allowed, err := admit(r, "k", 2)
 	require.NoError(t, err)
 	require.True(t, allowed)
@@ -462,10 +463,8 @@ func TestALeaderThatSpeaksWithNobodyAdmitsNothing(t *testing.T) {
 	t.Parallel()
 	tr := newTrio(t)
 	tr.startAll()
-	old := tr.leader()
-	r, err := old.group.Leading()
-	require.NoError(t, err)
-	_, err = admit(r, "k", 2)
+	old, r := tr.leading()
+	_, err := admit(r, "k", 2)
 	require.NoError(t, err)
 	tr.alike()
 
@@ -489,10 +488,8 @@ func TestADeposedLeaderGivesNoDenial(t *testing.T) {
 	t.Parallel()
 	tr := newTrio(t)
 	tr.startAll()
-	old := tr.leader()
-	r, err := old.group.Leading()
-	require.NoError(t, err)
-	_, err = admit(r, "k", 1)
+	old, r := tr.leading()
+	_, err := admit(r, "k", 1)
 	require.NoError(t, err)
 	tr.isolate(old.i)
 	_, err = admit(r, "k", 1)
@@ -508,9 +505,7 @@ func TestLeadershipThatIsHandedOverRebuildsNothing(t *testing.T) {
 	tr.startAll()
 	seen := make(map[int]bool)
 	for i := range 4 {
-		leader := tr.leader()
-		r, err := leader.group.Leading()
-		require.NoError(t, err)
+		leader, r := tr.leading()
 		allowed, err := admit(r, "k", 100)
 		require.NoError(t, err)
 		require.True(t, allowed, i)
@@ -557,9 +552,7 @@ func TestASnapshotOfABusyLeaderRestores(t *testing.T) {
 	t.Parallel()
 	tr := newTrio(t)
 	tr.startAll()
-	leader := tr.leader()
-	r, err := leader.group.Leading()
-	require.NoError(t, err)
+	leader, r := tr.leading()
 	stop, calls := make(chan struct{}), sync.WaitGroup{}
 	for i := range 8 {
 		calls.Go(func() {
