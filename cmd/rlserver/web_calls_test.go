@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"encoding/base64"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,17 +17,7 @@ func post(t *testing.T, status int, url, body string, header ...string) string {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
 	require.NoError(t, err)
-	request.Header.Set("Content-Type", "application/json")
-	for i := 0; i < len(header); i += 2 {
-		request.Header.Set(header[i], header[i+1])
-	}
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.Equal(t, status, response.StatusCode, "%s: %s", url, text)
-	return string(text)
+	return send(t, status, request, append([]string{"Content-Type", "application/json"}, header...))
 }
 
 // body returns the body of a request about an id and a policy.

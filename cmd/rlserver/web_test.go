@@ -55,6 +55,12 @@ func fetch(t *testing.T, status int, url string, header ...string) string {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, url, nil)
 	require.NoError(t, err)
+	return send(t, status, request, header)
+}
+
+// send sends a request, and returns the body of the response, which must have the given status.
+func send(t *testing.T, status int, request *http.Request, header []string) string {
+	t.Helper()
 	for i := 0; i < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
@@ -63,7 +69,7 @@ func fetch(t *testing.T, status int, url string, header ...string) string {
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
-	require.Equal(t, status, response.StatusCode, "%s: %s", url, text)
+	require.Equal(t, status, response.StatusCode, "%s: %s", request.URL, text)
 	return string(text)
 }
 
