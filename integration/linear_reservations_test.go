@@ -2,11 +2,8 @@ package integration
 
 import (
 	"math/rand/v2"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/anishathalye/porcupine"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
@@ -40,43 +37,11 @@ func makeLimiterCall(t *testing.T, client *redis.Client, c clustertest.Call) (a 
 
 func TestConcurrentReservationsAreLinearizable(t *testing.T) {
 	t.Parallel()
-	const clients, calls, histories = 6, 25, 4
-	seed := rand.Uint64()
-	t.Log("seed", seed)
-	s := startServer(t, "--appendonly", "no")
-	flush := s.connect(t)
-	for history := range histories {
-		require.NoError(t, flush.FlushAll(t.Context()).Err())
-		var mu sync.Mutex
-		var operations []porcupine.Operation
-		var running sync.WaitGroup
-		start := time.Now()
-		for i := range clients {
-			client := s.connect(t)
-			r := rand.New(rand.NewPCG(seed, uint64(history*clients+i)))
-			running.Go(func() {
-				for range calls {
-					c := clustertest.Call{
-						Kind: clustertest.Kind(r.IntN(int(clustertest.Lapse))), Limit: 9, Amount: 1 + r.Int64N(3),
-						Reservation: r.IntN(clustertest.MaxReservations),
-					}
-					begin := time.Since(start).Nanoseconds()
-					answer := makeLimiterCall(t, client, c)
-					end := time.Since(start).Nanoseconds()
-					mu.Lock()
-					operations = append(operations,
-						porcupine.Operation{ClientId: i, Input: c, Output: answer, Call: begin, Return: end})
-					mu.Unlock()
-				}
-			})
+	requireLinear(t, clustertest.Limiter, func(client *redis.Client, r *rand.Rand) (call, answer any) {
+		c := clustertest.Call{
+			Kind: clustertest.Kind(r.IntN(int(clustertest.Lapse))), Limit: 9, Amount: 1 + r.Int64N(3),
+			Reservation: r.IntN(clustertest.MaxReservations),
 		}
-		running.Wait()
-		if porcupine.CheckOperationsTimeout(clustertest.Limiter, operations, patience) != porcupine.Ok {
-			for _, o := range operations {
-				t.Logf("client %d, %d to %d: %s", o.ClientId, o.Call, o.Return,
-					clustertest.Limiter.DescribeOperation(o.Input, o.Output))
-			}
-			t.Fatalf("no order of these calls gives these replies, seed %d", seed)
-		}
-	}
+		return c, makeLimiterCall(t, client, c)
+	})
 }

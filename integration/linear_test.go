@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -172,6 +171,16 @@ func randomLinearCall(r *rand.Rand) linearCall {
 
 func TestConcurrentCallsAreLinearizable(t *testing.T) {
 	t.Parallel()
+	requireLinear(t, linearModel, func(client *redis.Client, r *rand.Rand) (call, answer any) {
+		c := randomLinearCall(r)
+		return c, c.call(t, client)
+	})
+}
+
+// requireLinear checks that the replies to random calls of concurrent clients are possible in some
+// order of the calls.
+func requireLinear(t *testing.T, m porcupine.Model, do func(*redis.Client, *rand.Rand) (call, answer any)) {
+	t.Helper()
 	const clients, calls, histories = 6, 25, 4
 	seed := rand.Uint64()
 	t.Log("seed", seed)
@@ -188,28 +197,22 @@ func TestConcurrentCallsAreLinearizable(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, uint64(history*clients+i)))
 			running.Go(func() {
 				for range calls {
-					c := randomLinearCall(r)
 					begin := time.Since(start).Nanoseconds()
-					answer := c.call(t, client)
+					call, answer := do(client, r)
 					end := time.Since(start).Nanoseconds()
 					mu.Lock()
 					operations = append(operations,
-						porcupine.Operation{ClientId: i, Input: c, Output: answer, Call: begin, Return: end})
+						porcupine.Operation{ClientId: i, Input: call, Output: answer, Call: begin, Return: end})
 					mu.Unlock()
 				}
 			})
 		}
 		running.Wait()
-		if porcupine.CheckOperationsTimeout(linearModel, operations, patience) != porcupine.Ok {
-			var lines []string
+		if porcupine.CheckOperationsTimeout(m, operations, patience) != porcupine.Ok {
 			for _, o := range operations {
-				lines = append(
-					lines,
-					fmt.Sprintf("client %d, %d to %d: %s", o.ClientId, o.Call, o.Return,
-						linearModel.DescribeOperation(o.Input, o.Output)),
-				)
+				t.Logf("client %d, %d to %d: %s", o.ClientId, o.Call, o.Return, m.DescribeOperation(o.Input, o.Output))
 			}
-			t.Fatalf("no order of these calls gives these replies, seed %d:\n%s", seed, strings.Join(lines, "\n"))
+			t.Fatalf("no order of these calls gives these replies, seed %d", seed)
 		}
 	}
 }
