@@ -53,7 +53,7 @@ type Position uint64
 type Engine struct {
 	hasher    dict.Hasher
 	shards    []shard
-	shardBits int
+	shardBits uint
 	databases int
 	journal   Journal
 	Scripts   *script.Table
@@ -94,7 +94,7 @@ func New(o Options) *Engine {
 	e := &Engine{
 		hasher:    dict.NewHasher(o.Seed[0], o.Seed[1]),
 		shards:    make([]shard, 1<<shardBits),
-		shardBits: shardBits,
+		shardBits: uint(shardBits),
 		databases: o.Databases,
 		journal:   o.Journal,
 		shared:    o.Policies,
@@ -133,8 +133,7 @@ func (e *Engine) Key(name []byte) Key { return Key{Name: name, Hash: e.hasher.Su
 func (e *Engine) shardOf(k Key) *shard { return &e.shards[e.shardIndex(k.Hash)] }
 
 func (e *Engine) shardIndex(hash uint64) int {
-	// a shift by 64 gives 0: one shard has no bits to choose by
-	return int(hash >> (64 - e.shardBits))
+	return int(hash >> 1 >> ((63 - e.shardBits) & 63)) // below 64, a shift is one instruction
 }
 
 // Changes returns how many effects there have been since New. It takes no lock.

@@ -78,7 +78,7 @@ func (sh *shard) init(e *Engine, index int) {
 
 // place returns the hash that the shard's dict uses: without the bits that choose the shard, which
 // are the same for all its keys.
-func (e *Engine) place(hash uint64) uint64 { return hash << e.shardBits }
+func (e *Engine) place(hash uint64) uint64 { return hash << (e.shardBits & 63) }
 
 // continues records that a log with hits of another shard is moved or copied to this one.
 func (sh *shard) continues(from *shard) { sh.seq.Continue(&from.seq) }

@@ -13,6 +13,7 @@ import (
 	"rlserver/engine/replay"
 	"rlserver/engine/reserve"
 	"rlserver/engine/rule"
+	"rlserver/engine/table"
 	"rlserver/zset"
 )
 
@@ -148,17 +149,17 @@ func (tx *Tx) want(keys []Key) {
 func (tx *Tx) Join(keys []Key) bool {
 	for i := range keys {
 		sh := tx.e.shardOf(keys[i])
-		has := slices.Contains(tx.locked, sh)
-		if !has && !sh.mu.TryLock() {
+		free := sh.mu.TryLock()
+		if !free && !slices.Contains(tx.locked, sh) {
 			return false
 		}
 		if tx.e.Holds.Of(keys[i].Hash) != tx.kept.Call {
-			if !has {
+			if free {
 				sh.mu.Unlock()
 			}
 			return false
 		}
-		if has {
+		if !free {
 			continue
 		}
 		tx.locked = append(tx.locked, sh)
@@ -473,27 +474,17 @@ const MaxPrefetched = replay.MaxGroup
 
 // Prefetch loads the objects of keys that Begin or Join was given into the CPU's caches, all at
 // once: otherwise the calls would wait for each in turn. With a single key it does nothing. See
-// dict.Dict.Prefetch.
+// table.Prefetch.
 func (tx *Tx) Prefetch(keys []Key) {
 	if len(keys) < 2 {
 		return
 	}
-	var objects [MaxPrefetched]object.Object
-	keys = keys[:min(len(keys), len(objects))]
-	for i := range keys {
-		if d := tx.e.shardOf(keys[i]).dbs[tx.db].keys; d != nil {
-			tx.fetched += d.Prefetch(tx.e.place(keys[i].Hash))
+	var places [MaxPrefetched]table.Place
+	found := places[:0]
+	for i := range keys[:min(len(keys), len(places))] {
+		if t := tx.e.shardOf(keys[i]).dbs[tx.db].keys; t != nil {
+			found = append(found, table.Place{Table: t, Hash: tx.e.place(keys[i].Hash)})
 		}
 	}
-	for i := range keys {
-		if d := tx.e.shardOf(keys[i]).dbs[tx.db].keys; d != nil {
-			objects[i] = d.Guess(tx.e.place(keys[i].Hash))
-		}
-	}
-	for _, o := range objects[:len(keys)] {
-		tx.fetched += object.Prefetch(o)
-	}
-	for _, o := range objects[:len(keys)] {
-		tx.fetched += object.PrefetchNext(o)
-	}
+	tx.fetched += table.Prefetch(found)
 }

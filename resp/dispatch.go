@@ -28,7 +28,7 @@ func (s *session) execute(words [][]byte) {
 const maxRefused = 100
 
 func (s *session) run(words [][]byte) {
-	s.replyStart = len(s.Reply.B)
+	s.group, s.ran, s.replyStart = s.group[:0], 0, len(s.Reply.B)
 	s.messages.Begin(s.replyMode != replyOn)
 	if len(words) > manyWords && !s.accountArgs(len(words)) {
 		s.closing = true
@@ -36,7 +36,7 @@ func (s *session) run(words [][]byte) {
 	}
 	now, elapsed := s.ReadClock()
 	var p command.Prepared
-	err := s.server.executor.Resolve(&p, words, s.Command)
+	err := p.Resolve(s.Env, words, s.Command)
 	c := p.Command
 	s.updateProfile(c, elapsed)
 	if err == nil {
@@ -83,8 +83,9 @@ func (s *session) run(words [][]byte) {
 	seen := s.Tx.End()
 	if len(s.Postponed) > 0 {
 		s.WritePostponed()
-		s.Changed = s.Changed || c.Flags&command.Write != 0
-		s.markRun(&p)
+		last := &s.group[len(s.group)-1]
+		s.Changed = s.Changed || last.Command.Flags&command.Write != 0
+		s.markRun(last)
 	}
 	s.See(seen)
 	s.Measure(s.group, elapsed)
@@ -143,18 +144,21 @@ func (s *session) runDeferred() {
 	s.Paused()
 }
 
-// recovered handles a panic outside of a handler, whose panics package executor handles: the client
-// gets an error, the stack is logged, and the process continues.
+// recovered handles a panic: the call gets an error, the stack is logged, and the process goes on.
+// The calls behind it in its group run next.
 func (s *session) recovered() {
 	fault := recover()
 	if fault == nil {
 		return
 	}
-	s.Postponed, s.Ready = nil, nil
 	s.dropMarks(s.replyStart)
 	s.See(s.Tx.End())
-	s.Fault(fault, s.replyStart)
-	if len(s.group) > 0 && s.group[0].Command != nil { // no second panic
+	p := new(command.Prepared)
+	if s.group = s.group[:min(len(s.group), s.ran+1)]; len(s.group) > 0 {
+		p = &s.group[len(s.group)-1]
+	}
+	executor.Panicked(&s.Call, p, fault, s.replyStart, 0)
+	if p.Command != nil { // no second panic
 		s.Measure(s.group, s.server.Time.Elapsed())
 	}
 	s.runDeferred()

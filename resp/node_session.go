@@ -164,7 +164,7 @@ func (s *session) runOnGroup(words [][]byte) {
 	group, err := strconv.Atoi(string(words[1]))
 	groups := s.server.cluster.Groups()
 	var p command.Prepared
-	failed := s.server.executor.Resolve(&p, words[2:], nil)
+	failed := p.Resolve(s.Env, words[2:], nil)
 	c := p.Command
 	_, elapsed := s.ReadClock()
 	s.updateProfile(c, elapsed)

@@ -1,10 +1,12 @@
 package resp
 
 import (
+	"slices"
 	"time"
 
 	"rlserver/engine"
 	"rlserver/resp/command"
+	"rlserver/resp/executor"
 	"rlserver/resp/waitqueue"
 	"rlserver/resp/wire"
 )
@@ -36,7 +38,6 @@ func isSmall(words [][]byte) bool {
 // begin locks the shards that a call needs and, if possible, those of the calls behind it in the
 // pipeline. now is Unix ms.
 func (s *session) begin(p *command.Prepared, now int64) error {
-	s.group = s.group[:0]
 	s.Hasher.Reset()
 	s.addToGroup(p)
 	if err := s.enter(p, s.Hasher.Keys); err != nil {
@@ -92,29 +93,30 @@ func (s *session) extendGroup() {
 	for offset := 0; len(s.group) < maxGroupCalls && len(s.Hasher.Keys) < engine.MaxPrefetched; {
 		words, size := s.guard.Ahead(offset)
 		if size == 0 || offset+size > maxGroupBytes ||
-			offset == 0 && (s.server.Refusal() != "" || s.server.paused.Load() != nil) {
+			offset == 0 && (!s.server.executor.Unhindered() || s.server.paused.Load() != nil) {
 			return
 		}
 		calls, keys := len(s.group), len(s.Hasher.Keys)
-		s.group = append(s.group, command.Prepared{})
-		if !s.joins(&s.group[calls], words) {
+		s.group = slices.Grow(s.group, 1)[:calls+1]
+		p := &s.group[calls]
+		if !s.joins(p, words) {
 			s.group, s.Hasher.Keys = s.group[:calls], s.Hasher.Keys[:keys]
 			return
 		}
-		s.group[calls].Size = size
+		p.Size = size
 		offset += size
 	}
 }
 
 // joins prepares a call, and reports whether it may run under the locks of the group's first call.
 func (s *session) joins(p *command.Prepared, words [][]byte) bool {
-	err := s.server.executor.Resolve(p, words, s.Command)
-	if err != nil || !p.Command.JoinsOthers() || !s.AdmitsBeside(p) {
+	err := p.Resolve(s.Env, words, s.Command)
+	if err != nil || !p.Command.JoinsOthers() || s.Check(p) != nil {
 		return false
 	}
 	before := len(s.Hasher.Keys)
 	s.Hasher.Add(p)
-	return s.sameGroup(s.Hasher.Keys[before:])
+	return s.server.cluster == nil || s.sameGroup(s.Hasher.Keys[before:])
 }
 
 // lock locks the keys of the first call, and of as many others as possible without waiting. It
@@ -135,7 +137,7 @@ func (s *session) lock(now int64) (ok bool) {
 }
 
 // runGroup runs the calls whose locks are held, up to the first that has to wait. It returns the
-// waiter of that call, or nil.
+// waiter of that call, or nil. If a call panics, session.recovered ends the group behind it.
 func (s *session) runGroup(elapsed time.Duration) *waitqueue.Waiter {
 	keys := s.Hasher.Keys
 	for i := range s.group {
@@ -146,17 +148,22 @@ func (s *session) runGroup(elapsed time.Duration) *waitqueue.Waiter {
 				return nil
 			}
 			s.guard.Take(p.Size)
-			s.replyStart = len(s.Reply.B)
-			s.updateProfile(p.Command, elapsed)
+			s.ran, s.replyStart = i, len(s.Reply.B)
+			if p.Command != s.Command {
+				s.updateProfile(p.Command, elapsed)
+			}
 			s.calls++
 			s.Tx.Next(s.DB, p.Command.Flags&command.Write != 0)
 		}
-		if s.Run(p, keys[:p.Keys:p.Keys]) {
+		if executor.Handle(&s.Call, p, keys[:p.Keys:p.Keys]) {
 			s.group = s.group[:i+1]
 			return s.enqueue(*p)
 		}
-		written := len(s.Postponed) == 0
-		if written && s.at.journal != nil && !s.extendMark() {
+		if len(s.Postponed) > 0 { // they are written before other replies follow
+			s.group = s.group[:i+1]
+			return nil
+		}
+		if s.at.journal != nil && !s.extendMark() {
 			s.markRun(p)
 		}
 		keys = keys[p.Keys:]

@@ -49,6 +49,7 @@ type session struct {
 
 	// The calls that run under one hold of locks, see pipeline.go, and what runs after it.
 	group    []command.Prepared
+	ran      int // index of the call of group that runs
 	deferred []func()
 
 	takesLong bool          // the call has called TakesLong

@@ -1,11 +1,8 @@
 package object
 
-// Prefetch loads an object, which may be nil, into the CPU's caches, for a call soon after. The
-// result has no meaning, see dict.Dict.Prefetch.
+// Prefetch loads an object into the CPU's caches, for a call soon after. The result has no
+// meaning, see dict.Dict.Prefetch.
 func Prefetch(o Object) (sum int) {
-	if o == nil {
-		return 0
-	}
 	sum = int(o.Accessed())
 	switch o := o.(type) {
 	case *ZSet:
@@ -18,9 +15,6 @@ func Prefetch(o Object) (sum int) {
 
 // PrefetchNext loads what an object points to, after Prefetch.
 func PrefetchNext(o Object) (sum int) {
-	if o == nil {
-		return 0
-	}
 	sum = PrefetchName(o)
 	switch o := o.(type) {
 	case *ZSet:

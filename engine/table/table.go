@@ -299,14 +299,34 @@ func (t *Table) Random(r *rand.Rand) object.Object {
 	return t.object(at)
 }
 
-// Prefetch is dict.Dict.Prefetch.
-func (t *Table) Prefetch(hash uint64) int { return t.dict.Prefetch(hash) }
+// Place is where a key may be: a table, and the hash of the key in it.
+type Place struct {
+	Table *Table
+	Hash  uint64
+	guess object.Object // the object that Find probably returns, nil or another one
+}
 
-// Guess is dict.Dict.Guess: the object that Find probably returns, nil or another one.
-func (t *Table) Guess(hash uint64) object.Object {
-	r := t.dict.Guess(hash)
-	if r == 0 {
-		return nil
+// Prefetch loads the objects at all places into the CPU's caches, see dict.Dict.Prefetch. The
+// result has no meaning, but the caller must use it.
+func Prefetch(list []Place) (sum int) {
+	for i := range list {
+		sum += list[i].Table.dict.Prefetch(list[i].Hash)
 	}
-	return t.object(r)
+	for i := range list {
+		p := &list[i]
+		if r := p.Table.dict.Guess(p.Hash); r != 0 {
+			p.guess = p.Table.object(r)
+		}
+	}
+	for i := range list {
+		if o := list[i].guess; o != nil {
+			sum += object.Prefetch(o)
+		}
+	}
+	for i := range list {
+		if o := list[i].guess; o != nil {
+			sum += object.PrefetchNext(o)
+		}
+	}
+	return sum
 }

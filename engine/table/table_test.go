@@ -255,19 +255,21 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// Guess and Prefetch say what Find does, or nothing, for keys that are there and that are not.
-func TestGuess(t *testing.T) {
+// Prefetch guesses what Find returns, or nothing, for keys that are there and that are not.
+func TestPrefetch(t *testing.T) {
 	table, right := newTable(), 0
-	assert.Zero(t, table.Prefetch(hashOf("key")))
-	assert.Nil(t, table.Guess(hashOf("key")))
+	places := []Place{{Table: table, Hash: hashOf("key")}}
+	assert.Zero(t, Prefetch(places))
+	assert.Nil(t, places[0].guess)
 	for i := range 1000 {
 		name := fmt.Sprint(i)
 		table.Create(hashOf(name), object.FormCounter, []byte(name), 0)
 	}
 	for i := range 2000 {
 		name := fmt.Sprint(i)
-		table.Prefetch(hashOf(name))
-		if o := table.Guess(hashOf(name)); o != nil && o == table.Find(hashOf(name), []byte(name)) {
+		places := []Place{{Table: table, Hash: hashOf(name)}}
+		Prefetch(places)
+		if o := places[0].guess; o != nil && o == table.Find(hashOf(name), []byte(name)) {
 			right++
 		}
 	}

@@ -249,8 +249,6 @@ type Env struct {
 
 // Executor runs calls: it is that of package executor, which imports this one.
 type Executor interface {
-	// Resolve is Prepared.Resolve for a call that is to be run.
-	Resolve(p *Prepared, words [][]byte, last *Command) error
 	// Unavailable returns why calls that have and lack these flags cannot run now, or nil.
 	Unavailable(has, lacks Flags) error
 	// Monitors returns the number of clients to which calls are shown.

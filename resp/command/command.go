@@ -69,7 +69,8 @@ type Command struct {
 	upper  string   // the name in upper case, as most clients send it
 	Index  int      // unique
 
-	onlyKey int // the index of the key if there is always exactly one, else 0
+	onlyKey int  // the index of the key if there is always exactly one, else 0
+	plain   bool // to resolve a call is to check the number of its words
 }
 
 // Flags are the flags that COMMAND reports, and some that only this server uses.
@@ -301,6 +302,7 @@ func (c *Command) number() {
 	if c.HashKeys == nil && len(c.Keys) == 1 && c.Keys[0].Access != notKey {
 		c.onlyKey = c.Keys[0].single()
 	}
+	c.plain = len(c.Subs) == 0 && !c.BoundsWords() && c.Flags&AnyKeys == 0
 }
 
 // Called reports whether name, in lower or upper case, is the name of a command that is no
@@ -337,5 +339,5 @@ func (c *Command) Sub(word []byte) *Command {
 // JoinsOthers reports whether calls of a command may run under the same locks as the calls before
 // and after: they have keys, are fast, and do not change the session.
 func (c *Command) JoinsOthers() bool {
-	return c.Flags&Fast != 0 && len(c.Keys) > 0 && c.Flags&(WholeKeyspace|Stepwise|Immediate|OwnLocks) == 0
+	return c.Flags&(Fast|WholeKeyspace|Stepwise|Immediate|OwnLocks) == Fast && len(c.Keys) > 0
 }

@@ -10,28 +10,40 @@ import (
 
 // Resolve makes p a call with these words: it finds the command, and checks the number and the
 // length of the words. After an error, Command is nil if the command or subcommand is unknown. last
-// is the command of the client's last call, or nil: it is likely to be the same. maxKey is the
-// maximum length of a limiter's key in bytes.
-func (p *Prepared) Resolve(words [][]byte, last *Command, maxKey int64) error {
+// is the command of the client's last call, or nil: it is likely to be the same.
+func (p *Prepared) Resolve(env *Env, words [][]byte, last *Command) error {
 	if !last.Called(words[0]) {
 		last = Table.Find(words[0])
 	}
 	// not by a literal: it is built aside and copied, which costs a tenth of a short call
-	p.Command, p.Words, p.Name, p.Keys, p.Size, p.DB, p.All = last, words, 1, 0, 0, 0, false
+	p.Command, p.Words, p.Name, p.Keys, p.Size, p.DB, p.All, p.Inside = last, words, 1, 0, 0, 0, false, nil
+	if last != nil && last.plain && !last.Rejects(len(words)) {
+		return nil
+	}
+	return p.resolve(env)
+}
+
+// resolve is the rest of Resolve, for a call of a command that is not plain, or is an error.
+func (p *Prepared) resolve(env *Env) error {
+	c, words := p.Command, p.Words
 	switch {
-	case last == nil:
+	case c == nil:
 		return cmp.Or(Unsupported("", words[0]), unknownCommand(words))
-	case len(last.Subs) > 0 && len(words) > 1:
-		p.Command, p.Name = last.Sub(words[1]), 2
+	case len(c.Subs) > 0 && len(words) > 1:
+		p.Command, p.Name = c.Sub(words[1]), 2
 		if p.Command == nil {
-			return cmp.Or(Unsupported(last.Name, words[1]), unknownSubcommand(last, words[1]))
+			return cmp.Or(Unsupported(c.Name, words[1]), unknownSubcommand(c, words[1]))
 		}
 	}
-	if p.Command.Rejects(len(words)) {
-		return engine.Error("ERR wrong number of arguments for '" + p.Command.FullName() + "' command")
+	c = p.Command
+	if c.Rejects(len(words)) {
+		return engine.Error("ERR wrong number of arguments for '" + c.FullName() + "' command")
 	}
-	if p.Command.BoundsWords() {
-		return p.Command.TooLong(words, maxKey)
+	if c.BoundsWords() {
+		return c.TooLong(words, env.Settings.MaxKey.Load())
+	}
+	if c.Flags&AnyKeys != 0 {
+		p.All = !env.InCluster() && env.Settings.ScriptsTakeAll.Load() != 0
 	}
 	return nil
 }

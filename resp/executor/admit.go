@@ -36,11 +36,10 @@ func (r *Runner) Admit(p *command.Prepared, in Context, has, lacks command.Flags
 	return r.executor.Unavailable(has, lacks)
 }
 
-// AdmitsBeside reports whether a call may run under the locks that a call of the same origin takes,
-// as far as that is certain without evicting keys or logging a denial.
-func (r *Runner) AdmitsBeside(p *command.Prepared) bool {
-	c := p.Command
-	return !r.executor.env.Engine.Crowded() && r.executor.Unavailable(c.Flags, ^c.Flags) == nil && r.Check(p) == nil
+// Unhindered reports whether calls are refused only to users who may not run them, as far as that
+// is certain without evicting keys: there is enough memory, the disk works, and the data is loaded.
+func (x *Executor) Unhindered() bool {
+	return !x.env.Engine.Crowded() && x.loading.Load() == 0 && x.env.Refusal() == ""
 }
 
 // Check returns why the user may not run a call, or nil.

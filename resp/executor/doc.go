@@ -2,7 +2,7 @@
 // pipeline, EXEC, a call that has waited for its key, another node, a command on the whole
 // keyspace, a script, a test. What every call needs is here, once.
 //
-//	Executor.Resolve   words -> a Prepared call: the command, its arity, the lengths of its words
+//	Prepared.Resolve   words -> a Prepared call: the command, its arity, the lengths of its words
 //	Runner.Admit       may it run now? permission, flags, memory, disk. No lock is held
 //	  (the caller chooses the partition and locks the keys: engine.Tx.Begin)
 //	Runner.Run         the handler, under these locks: the reply, and what it has changed

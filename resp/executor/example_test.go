@@ -63,7 +63,7 @@ func prepare(x *executor.Executor, r *executor.Runner, lines ...string) (calls [
 			words = append(words, []byte(word))
 		}
 		var p command.Prepared
-		err := x.Resolve(&p, words, nil)
+		err := p.Resolve(r.Env, words, nil)
 		if err == nil {
 			err = r.Admit(&p, executor.Script, p.Command.Flags, ^p.Command.Flags)
 		}

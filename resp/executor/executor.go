@@ -50,17 +50,6 @@ func (x *Executor) Unavailable(has, lacks command.Flags) error {
 	return nil
 }
 
-// Resolve implements command.Executor.
-func (x *Executor) Resolve(p *command.Prepared, words [][]byte, last *command.Command) error {
-	if err := p.Resolve(words, last, x.env.Settings.MaxKey.Load()); err != nil {
-		return err
-	}
-	if p.Command.Flags&command.AnyKeys != 0 {
-		p.All = !x.env.InCluster() && x.env.Settings.ScriptsTakeAll.Load() != 0
-	}
-	return nil
-}
-
 // MaxBulk returns the maximum length in bytes of an argument of the command with a name.
 func (x *Executor) MaxBulk(name []byte) int64 {
 	if c := command.Table.Find(name); c == nil || !c.BoundsWords() {

@@ -83,32 +83,44 @@ func (r *Runner) Release() {
 }
 
 // Run runs a call under the locks of its keys, and appends its reply. If it reports true the call
-// has to wait, and there is no reply.
+// has to wait, and there is no reply. A panic of the handler costs the call an error.
 func (r *Runner) Run(p *command.Prepared, keys []engine.Key) (waits bool) {
 	return Run(&r.Call, p, keys)
 }
 
-// Run is Runner.Run for a call without a Runner. It is the only caller of handlers.
+// Run is Runner.Run for a call without a Runner.
 func Run(c *command.Call, p *command.Prepared, keys []engine.Key) (waits bool) {
-	mark, postponed, before := len(c.Reply.B), len(c.Postponed), c.Tx.Applied()
-	c.Command, c.Words, c.Keys = p.Command, p.Words, keys
-	c.Args.List, c.Args.Keys, c.Args.Wait, c.Args.Err = p.Words[p.Name:], keys, 0, nil
-	c.CountsOnce, c.All = false, p.All
-	returned := false
+	mark, postponed, returned := len(c.Reply.B), len(c.Postponed), false
 	defer func() {
-		c.Changed = c.Tx.Applied() != before
-		if c.Inside != nil {
-			p.Inside, c.Inside = c.Inside, nil
-		}
 		if returned {
 			return
 		}
 		if fault := recover(); fault != nil {
-			c.Postponed, c.Ready = c.Postponed[:postponed], nil
-			c.Fault(fault, mark)
+			Panicked(c, p, fault, mark, postponed)
 			waits = false
 		}
 	}()
+	waits = Handle(c, p, keys)
+	returned = true
+	return waits
+}
+
+// Panicked replies with an error to a call whose handler has panicked, and logs the fault. mark and
+// postponed are how many bytes of replies, and how many postponed ones, there were before it.
+func Panicked(c *command.Call, p *command.Prepared, fault any, mark, postponed int) {
+	c.Changed = true // it may have
+	p.Inside, c.Inside = c.Inside, nil
+	c.Postponed, c.Ready = c.Postponed[:postponed], nil
+	c.Fault(fault, mark)
+}
+
+// Handle is Run for a caller that recovers from panics by Panicked. It is the only caller of
+// handlers.
+func Handle(c *command.Call, p *command.Prepared, keys []engine.Key) (waits bool) {
+	mark, before := len(c.Reply.B), c.Tx.Applied()
+	c.Command, c.Words, c.Keys = p.Command, p.Words, keys
+	c.Args.List, c.Args.Keys, c.Args.Wait, c.Args.Err = p.Words[p.Name:], keys, 0, nil
+	c.CountsOnce, c.All = false, p.All
 	if c.Tracked.Remembers() {
 		remember(c, p, true)
 	}
@@ -118,20 +130,25 @@ func Run(c *command.Call, p *command.Prepared, keys []engine.Key) (waits bool) {
 	} else {
 		err = p.Command.Run(c)
 	}
-	returned = true
-	NameChanges(c.Tx, p, c.Executing)
+	c.Changed = c.Tx.Applied() != before
+	if c.Inside != nil {
+		p.Inside, c.Inside = c.Inside, nil
+	}
+	if c.Tx.Unnamed() {
+		NameChanges(c.Tx, p, c.Executing)
+	}
 	if c.Tracked.Remembers() {
 		c.Tx.Tell() // what the client reads from now on has not changed
 		remember(c, p, false)
 	}
-	switch err {
-	case nil:
-	case command.ErrWait:
-		return true
-	default:
-		c.Reply.B = c.Reply.B[:mark] // half a reply
-		c.Refuse(err)
+	if err == nil {
+		return false
 	}
+	if err == command.ErrWait {
+		return true
+	}
+	c.Reply.B = c.Reply.B[:mark] // half a reply
+	c.Refuse(err)
 	return false
 }
 

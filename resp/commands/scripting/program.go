@@ -48,7 +48,7 @@ func (p *program) Do(words [][]byte, resp3 bool) []byte {
 func (p *program) call(words [][]byte) {
 	begun := p.Env.Time.Elapsed()
 	prepared := &p.prepared
-	err := p.Env.Executor.Resolve(prepared, words, p.likely())
+	err := prepared.Resolve(p.Env, words, p.likely())
 	if err == nil {
 		err = p.admit(prepared)
 	} else {
