@@ -1,6 +1,8 @@
 package integration
 
 import (
+	"fmt"
+	"io"
 	"strings"
 	"syscall"
 	"testing"
@@ -69,4 +71,40 @@ func TestMessagesInACluster(t *testing.T) {
 		require.Equal(t, &redis.Subscription{Kind: "sunsubscribe", Channel: "orders"}, m)
 		break
 	}
+}
+
+// A subscriber that never reads is cut off by its output limit, also if the messages come from
+// another node: neither the other subscribers of its node nor the publishers miss or wait for one.
+func TestASubscriberOfAnotherNodeThatNeverReads(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 2, "--client-output-buffer-limit", "pubsub 1mb 0 0")
+	publisher, reader := c.client(0), c.client(1).Subscribe(t.Context(), "news")
+	_, err := reader.Receive(t.Context())
+	require.NoError(t, err)
+	defer reader.Close()
+	hung, err := dial(c.address(1))
+	require.NoError(t, err)
+	defer hung.Close()
+	_, err = io.WriteString(hung, frame("SUBSCRIBE", "news"))
+	require.NoError(t, err)
+	subscribers := func() int64 { return c.client(1).PubSubNumSub(t.Context(), "news").Val()["news"] }
+	await(t, func() bool { return subscribers() == 2 })
+	sent := 0
+	publish := func() {
+		text := fmt.Sprint(sent, strings.Repeat("x", 100_000))
+		require.NoError(t, publisher.Publish(t.Context(), "news", text).Err())
+		m, err := reader.ReceiveMessage(t.Context())
+		require.NoError(t, err)
+		require.True(t, m.Payload == text, "message %d is %.10s", sent, m.Payload)
+		sent++
+	}
+	for subscribers() == 2 {
+		publish()
+		require.Less(t, sent, 1000, "100 MB are more than its buffers take")
+	}
+	assert.Equal(t, "1", c.infoOf(1, "stats")["client_output_buffer_limit_disconnections"])
+	for range 10 {
+		publish()
+	}
+	assert.Equal(t, "0", c.infoOf(0, "stats")["client_output_buffer_limit_disconnections"])
 }
