@@ -67,6 +67,7 @@ exporter: ## check that Debian's exporter of metrics reads INFO: needs its packa
 .PHONY: bench
 bench: build ## throughput and memory, compared with a local redis-server if there is one; asserts nothing
 	bench/run
+	bench/memory
 	bench/disk
 	bench/tls
 
