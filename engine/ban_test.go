@@ -198,6 +198,34 @@ func TestBansAreEvictedLast(t *testing.T) {
 	})
 }
 
+// One call that evicts many keys, more than there are shards, takes no ban before them.
+func TestBansAreEvictedLastByCallsThatEvictMany(t *testing.T) {
+	c := newCaller(t, Options{Shards: 4})
+	rules := []limit.Window{{Limit: 1, Length: 3_600_000}}
+	ofBans, bans := -1, []string{}
+	for i := range 1000 {
+		name := fmt.Sprint("key", i)
+		shard := c.e.shardOf(c.e.Key([]byte(name))).index
+		switch {
+		case ofBans < 0, shard == ofBans && len(bans) < 10: // the shard has no others
+			ofBans, bans = shard, append(bans, name)
+			c.slide(name, rules, 1, "")
+			c.with(name, func(k Key) {
+				l := Limit{Key: k, Cost: 1, Ban: &ban.Rule{After: 1, For: 3_600_000, Max: 3_600_000}}
+				_, err := c.tx.SlideAs(l, rules)
+				require.NoError(t, err)
+			})
+		case shard != ofBans:
+			c.with(name, func(k Key) { c.tx.Set(k, []byte("value"), SetMode{}) })
+		}
+	}
+	c.e.SetEviction(eviction.AllKeysRandom, 5)
+	c.e.SetBudget(c.e.Weight() / 2)
+	c.tx.MakeRoom(c.now)
+	assert.Greater(t, len(names(c.e)), 100)
+	assert.Subset(t, names(c.e), bans)
+}
+
 // DUMP and RESTORE carry denials and bans, and a snapshot's effects too.
 func TestBansFollowTheirKey(t *testing.T) {
 	for _, definition := range []string{"SLIDE 1 1s", "TOKEN 1 1 1s", "FIXED 1 1s", "COUNTER 1 1s"} {

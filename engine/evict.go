@@ -56,7 +56,7 @@ func (tx *Tx) makeRoom(now, bytes int64) (room bool) {
 			return v.gone > 0
 		}
 		sh := &e.shards[e.turn.Add(1)%uint64(len(e.shards))]
-		v.bans = v.seen <= patience/2 && looks < len(e.shards)
+		v.bans = v.bans && v.vain <= patience/2 && v.looks < len(e.shards)
 		v.evictFrom(sh, now)
 	}
 	return true
@@ -71,12 +71,14 @@ type evictor struct {
 	sampling.Sample
 	tx   *Tx
 	seen int  // how many keys it has sampled
-	bans bool // as long as there may be others, keys with bans stay
 	gone int  // how many of these were evicted
+	bans bool // as long as there may be others, keys with bans stay
+
+	looks, vain int // how many looks, and keys sampled, since it has evicted one
 }
 
 func newEvictor(tx *Tx, p eviction.Policy, samples int) evictor {
-	return evictor{tx: tx, Sample: sampling.Sample{Policy: p, Size: samples, Keep: tx.e.holdsObject}}
+	return evictor{tx: tx, bans: true, Sample: sampling.Sample{Policy: p, Size: samples, Keep: tx.e.holdsObject}}
 }
 
 // evictFrom evicts one key of a shard, if there is one that may be evicted.
@@ -88,7 +90,7 @@ func (v *evictor) evictFrom(sh *shard, now int64) {
 	v.Look(&sh.hand, sh.now, len(sh.dbs), func(db int) (keys *table.Table, expires int) {
 		return sh.dbs[db].keys, sh.dbs[db].expires
 	})
-	v.seen += v.Visited
+	v.seen, v.vain, v.looks = v.seen+v.Visited, v.vain+v.Visited, v.looks+1
 	if v.Found == nil || v.bans && !v.Expired && object.BannedAt(v.Found, sh.now) {
 		return
 	}
@@ -97,7 +99,7 @@ func (v *evictor) evictFrom(sh *shard, now int64) {
 	} else {
 		sh.stats.Evicted.Add(1)
 	}
-	v.gone++
+	v.gone, v.vain, v.looks = v.gone+1, 0, 0
 	sh.evicting = true
 	tx.db = v.DB
 	tx.delete(tx.e.Key(object.BytesOf(v.Found.Name())), v.Found)
