@@ -146,6 +146,14 @@ func TestAddressesOfANetworkCountTogetherInACluster(t *testing.T) {
 
 	_, err = answer(t, proxy, "RL.CHECK", "10.1.2.3", "login", "address")
 	assert.ErrorContains(t, err, "CROSSSLOT the policies count this address as networks in different slots")
+	const ofKeys = "CROSSSLOT the keys of one call have to be in one slot of the cluster"
+	_, err = answer(t, proxy, "RL.SETTLE", "tokens:ann", 1, "tokens:bob", 1, "ID", "call-1")
+	assert.ErrorContains(t, err, ofKeys)
+	conn := proxy.Conn()
+	t.Cleanup(func() { conn.Close() })
+	require.NoError(t, conn.Do(ctx, "MULTI").Err())
+	require.NoError(t, conn.Do(ctx, "RL.CHECK", "ann", "login").Err())
+	assert.ErrorContains(t, conn.Do(ctx, "RL.CHECK", "bob", "login").Err(), ofKeys)
 	_, err = answer(t, proxy, "RL.CHECK", "ann", "login", "address")
 	assert.NoError(t, err)
 	pipe := cluster.TxPipeline()

@@ -102,7 +102,7 @@ func (s *session) enter(p *command.Prepared, keys []engine.Key) error {
 	}
 	at, ok := clustering.SlotOf(keys)
 	if !ok {
-		return clustering.CrossSlot(p.Command)
+		return clustering.CrossSlot(p, keys)
 	}
 	return s.enterSlot(at, s.passes(p, at))
 }
@@ -173,7 +173,7 @@ func (s *session) sameSlot(p *command.Prepared) error {
 	}
 	at, ok := clustering.SlotOf(s.Hasher.Keys)
 	if !ok || s.transaction.slot >= 0 && s.transaction.slot != at {
-		return clustering.CrossSlot(p.Command)
+		return clustering.CrossSlot(p, s.Hasher.Keys)
 	}
 	s.transaction.slot = at
 	s.transaction.passes = s.transaction.passes || s.passes(p, at)

@@ -29,13 +29,15 @@ func SlotOf(keys []engine.Key) (at int, ok bool) {
 	return at, true
 }
 
-// CrossSlot returns the error for a call with keys in several slots: Redis' for commands that Redis
-// has. For others it teaches.
-func CrossSlot(c *command.Command) error {
+// CrossSlot returns the error for a call with keys in several slots, or in another one than those
+// before it in a transaction: Redis' for commands that Redis has. For others it teaches.
+func CrossSlot(p *command.Prepared, keys []engine.Key) error {
+	_, together := SlotOf(keys)
+	byPolicies := p.Command.HashKeys != nil && string(keys[0].Name) != string(p.NamedKey())
 	switch {
-	case c.HashKeys != nil:
+	case byPolicies && !together: // they are of one id, so it is an address
 		return errOtherNetworks
-	case c.Group == "ratelimit":
+	case p.Command.Group == "ratelimit":
 		return errOtherSlots
 	}
 	return ErrCrossSlot
