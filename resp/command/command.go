@@ -55,6 +55,7 @@ type Command struct {
 	Refused func(words [][]byte) error
 	// the error of the command within a transaction, in a cluster; nil: it may be part of one
 	RefusedInMulti error
+	Short          bool // takes constant time, though Redis does not call it fast
 	OnFirstGroup   bool // without keys: what it is about is in the first group of a cluster
 	// of such a command: the key where it runs instead or, if that is nil, the group. The engine
 	// has the policies
@@ -337,7 +338,7 @@ func (c *Command) Sub(word []byte) *Command {
 }
 
 // JoinsOthers reports whether calls of a command may run under the same locks as the calls before
-// and after: they have keys, are fast, and do not change the session.
+// and after: they have keys, are fast or short, and do not change the session.
 func (c *Command) JoinsOthers() bool {
-	return c.Flags&(Fast|WholeKeyspace|Stepwise|Immediate|OwnLocks) == Fast && len(c.Keys) > 0
+	return c.Short || c.Flags&(Fast|WholeKeyspace|Stepwise|Immediate|OwnLocks) == Fast && len(c.Keys) > 0
 }

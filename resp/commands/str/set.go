@@ -9,7 +9,7 @@ import (
 func init() {
 	command.Register("string",
 		&command.Command{Name: "set", Arity: -3, Flags: command.Write | command.DenyOOM,
-			Keys: []command.KeySpec{command.KeyVariable("RW access update", 1, setAccess)}, Run: set},
+			Keys: []command.KeySpec{command.KeyVariable("RW access update", 1, setAccess)}, Short: true, Run: set},
 		&command.Command{Name: "setnx", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast,
 			Keys: command.OneKey("OW insert"), Run: setnx},
 		&command.Command{Name: "setex", Arity: 4, Flags: command.Write | command.DenyOOM,
