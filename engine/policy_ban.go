@@ -51,6 +51,9 @@ func (tx *Tx) countDenial(l *Limit) (banned bool) {
 		f.ExpireAt = 0
 	}
 	tx.apply(o, &f)
+	if until > 0 {
+		tx.e.shardOf(l.Key).stats.Bans.Add(1)
+	}
 	return until > 0
 }
 

@@ -220,6 +220,7 @@ var (
 	keyMisses    = counter("keyspace_misses_total", "Lookups by reading commands that found no key.")
 	expired      = counter("expired_keys_total", "Keys deleted because they had expired.")
 	evicted      = counter("evicted_keys_total", "Keys evicted because of maxmemory.")
+	bans         = counter("bans_total", "How often an id or key was banned because it was denied too often.")
 )
 
 func (m metrics) ofKeys(out chan<- prometheus.Metric, s *State) {
@@ -234,6 +235,7 @@ func (m metrics) ofKeys(out chan<- prometheus.Metric, s *State) {
 	keyMisses.count(out, s.Keys.Misses)
 	expired.count(out, s.Keys.Expired)
 	evicted.count(out, s.Keys.Evicted)
+	bans.count(out, s.Keys.Bans)
 }
 
 var (

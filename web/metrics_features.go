@@ -28,7 +28,7 @@ type Scripts struct {
 }
 
 // Overrides are what policies say for single ids.
-type Overrides struct{ Count, Bytes int64 }
+type Overrides struct{ Count, Bytes, Max int64 }
 
 var (
 	channels = gauge("pubsub_channels",
@@ -77,6 +77,7 @@ var (
 
 	overrides     = gauge("overrides", "Ids for which policies have other numbers: RL.POLICY SET with FOR.")
 	overrideBytes = gauge("overrides_bytes", "Memory of these numbers.")
+	overridesMax  = gauge("overrides_max", "max-overrides: how many ids may have such numbers.")
 )
 
 func (m metrics) ofScripts(out chan<- prometheus.Metric, s *State) {
@@ -88,4 +89,5 @@ func (m metrics) ofScripts(out chan<- prometheus.Metric, s *State) {
 	scriptsEnded.count(out, s.Scripts.Ended)
 	overrides.count(out, s.Overrides.Count)
 	overrideBytes.count(out, s.Overrides.Bytes)
+	overridesMax.count(out, s.Overrides.Max)
 }

@@ -96,6 +96,7 @@ type Keys struct {
 	Misses    int64
 	Expired   int64
 	Evicted   int64
+	Bans      int64 // of limiters: how often denials have caused one
 }
 
 // TypeKeys is the number of keys of a type.

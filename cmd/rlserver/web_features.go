@@ -18,7 +18,7 @@ func (s webSource) addScripts(state *web.State) {
 		state.Scripts.Evicted += evicted
 	}
 	overrides := s.p.engine.Memory().Overrides()
-	state.Overrides.Count, state.Overrides.Bytes = overrides.N, overrides.Bytes
+	state.Overrides = web.Overrides{Count: overrides.N, Bytes: overrides.Bytes, Max: s.p.settings.MaxOverrides.Load()}
 }
 
 // addMessages adds what the server tells its clients of unasked.

@@ -35,7 +35,9 @@ func (s webSource) State() *web.State {
 			LoginTimeouts: f.LoginTimeouts, Handshakes: f.HandshakeFailures,
 			Evicted: f.EvictedClients, OutputLimit: f.OutputLimit,
 		},
-		Keys: web.Keys{Hits: keys.Hits, Misses: keys.Misses, Expired: keys.Expired, Evicted: keys.Evicted},
+		Keys: web.Keys{
+			Hits: keys.Hits, Misses: keys.Misses, Expired: keys.Expired, Evicted: keys.Evicted, Bans: keys.Bans,
+		},
 		Memory: web.Memory{
 			Keys: p.engine.Memory().Weight(), Clients: f.ClientMemory, Overhead: f.Overhead,
 			Max: settings.MaxMemory(), MaxClients: settings.ClientsLimit(), Refused: f.OutOfMemory,

@@ -99,6 +99,8 @@ func TestMetricsAgreeWithInfo(t *testing.T) {
 	c.do("SET x y")
 	c.do("HGET x f")
 	c.do("RL.POLICY SET free SLIDE 2 1h FOR bob")
+	c.do("RL.FIXED often 1 1h BAN 1 1h")
+	c.do("RL.FIXED often 1 1h BAN 1 1h")
 	c.do("SCRIPT LOAD 'return 1'")
 	subscribes := p.connect()
 	subscriber := &client{t, subscribes, bufio.NewReader(subscribes)}
@@ -126,9 +128,11 @@ func TestMetricsAgreeWithInfo(t *testing.T) {
 		`rlserver_ready`:                                                         "=1",
 		`rlserver_disk_state{state="ok"}`:                                        "=1",
 		`rlserver_error_replies_total`:                                           "total_error_replies",
-		`rlserver_database_keys{db="0"}`:                                         "=4",
+		`rlserver_database_keys{db="0"}`:                                         "=5",
+		`rlserver_bans_total`:                                                    "=1",
 		`rlserver_overrides`:                                                     "=1",
 		`rlserver_overrides_bytes`:                                               "used_memory_overrides",
+		`rlserver_overrides_max`:                                                 "max_overrides",
 		`rlserver_scripts`:                                                       "=1",
 		`rlserver_scripts_bytes`:                                                 "used_memory_scripts",
 		`rlserver_scripts_evicted_total`:                                         "evicted_scripts",

@@ -2,9 +2,9 @@ package counts
 
 import "sync/atomic"
 
-// Lookups counts what calls have found in a shard, and the keys that it has deleted by itself:
-// under the shard's lock, but read without.
-type Lookups struct{ Hits, Misses, Expired, Evicted atomic.Int64 }
+// Lookups counts what calls have found in a shard, the keys that it has deleted by itself, and the
+// bans: under the shard's lock, but read without.
+type Lookups struct{ Hits, Misses, Expired, Evicted, Bans atomic.Int64 }
 
 // Count counts a lookup.
 func (c *Lookups) Count(found bool) {
@@ -21,6 +21,7 @@ func (c *Lookups) Reset() {
 	c.Misses.Store(0)
 	c.Expired.Store(0)
 	c.Evicted.Store(0)
+	c.Bans.Store(0)
 }
 
 // Stats are counters since the start, or since Reset.
@@ -29,6 +30,7 @@ type Stats struct {
 	Misses  int64 // and those that did not
 	Expired int64 // keys deleted because they had expired
 	Evicted int64 // keys deleted to free memory
+	Bans    int64 // how often denials have caused one
 }
 
 // Add adds the counters to s.
@@ -37,4 +39,5 @@ func (c *Lookups) Add(s *Stats) {
 	s.Misses += c.Misses.Load()
 	s.Expired += c.Expired.Load()
 	s.Evicted += c.Evicted.Load()
+	s.Bans += c.Bans.Load()
 }

@@ -256,6 +256,7 @@ func writeStats(r *report) {
 	r.field("acl_users_memory", size)
 	r.field("expired_keys", keys.Expired)
 	r.field("evicted_keys", keys.Evicted)
+	r.field("total_bans", keys.Bans)
 	r.field("evicted_clients", f.EvictedClients)
 	r.field("client_output_buffer_limit_disconnections", f.OutputLimit)
 	r.field("maxmemory_refused_calls", f.OutOfMemory)
