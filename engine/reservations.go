@@ -266,10 +266,14 @@ func (tx *Tx) settle(call []byte) ([]reserve.Settled, error) {
 	if err := tx.findParts(c.limits, true); err != nil {
 		return nil, err
 	}
+	full := tx.e.CrowdedBy(-tx.e.Budget() / reserve.SettleShare)
 	for i := range tx.parts {
 		p := &tx.parts[i]
 		own, _ := settings.Recall(p.book, call, tx.now)
 		p.renewed, p.known = own.Amount, settings.Until(own)
+		if full && p.first < c.binding && !p.book.Has(call) {
+			return nil, ErrOutOfMemory
+		}
 		if err := tx.charge(p); err != nil {
 			return nil, err
 		}

@@ -2,11 +2,13 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine/eviction"
 	"rlserver/engine/limit"
 	"rlserver/engine/reserve"
 	"rlserver/engine/rule"
@@ -279,4 +281,27 @@ func TestPoliciesReserve(t *testing.T) {
 	call.Names = [][]byte{[]byte("slots")}
 	_, err = c.tx.SettleChecked(call)
 	assert.ErrorContains(t, err, "RL.RELEASE")
+}
+
+// Without memory a call that has reserved something is settled, and others are not remembered.
+func TestSettleOfUnknownCallsIsBoundedByTheBudget(t *testing.T) {
+	c := newCaller(t, Options{Shards: 1})
+	c.e.SetEviction(eviction.NoEviction, 5)
+	r := rule.Rule{Kind: rule.Slide, Slide: limit.Window{Limit: 10, Length: 3_600_000}}
+	_, err := c.holds(r, 1, 3_600_000, "call")
+	require.NoError(t, err)
+	c.e.SetBudget(c.e.Weight() + 1<<20)
+	settle := func(call string) (err error) {
+		c.with("k", func(k Key) { _, err = c.tx.Settle([]Key{k}, []int64{0}, []byte(call)) })
+		return err
+	}
+	for i := range 100 {
+		if err = settle(strings.Repeat(fmt.Sprint(i%10), 60_000+i)); err != nil {
+			break
+		}
+	}
+	require.ErrorIs(t, err, ErrOutOfMemory)
+	assert.Less(t, c.e.Weight(), c.e.Budget()+c.e.Budget()/reserve.SettleShare+100_000)
+	assert.NoError(t, settle("call"))
+	assert.NoError(t, settle("call"))
 }

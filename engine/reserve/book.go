@@ -49,6 +49,12 @@ func (b *Book) Find(call []byte) (r Reservation, ok bool) {
 	return r, false
 }
 
+// Has reports whether there is a reservation of a call.
+func (b *Book) Has(call []byte) bool {
+	_, ok := b.Find(call)
+	return ok
+}
+
 // Put adds a reservation, in place of that of the same call. It copies the call.
 func (b *Book) Put(r Reservation) {
 	hash := sum(r.Call)

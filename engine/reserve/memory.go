@@ -45,6 +45,10 @@ func (s *Settings) Allows(open int64, key []byte) error {
 	return nil
 }
 
+// SettleShare is which part of the budget of memory may be taken beyond it by settling calls that a
+// book does not have. Those that it has take no more memory, and are always settled.
+const SettleShare = 16
+
 // maxForgotten is how many reservations one call forgets at most.
 const maxForgotten = 8
 
