@@ -26,11 +26,13 @@ func budgetCalls(t *testing.T) int64 {
 }
 
 // runBudgets runs the load while servers are killed again and again.
-func runBudgets(t *testing.T, addresses []string, slack time.Duration, kill func()) {
+func runBudgets(t *testing.T, addresses []string, fast, slow time.Duration, kill func()) {
 	t.Helper()
 	done := make(chan *budgets.Report, 1)
 	due := make(chan struct{})
-	load := budgets.Load{Addresses: addresses, Calls: budgetCalls(t), Clients: 200, Slack: slack, Due: due, Kills: 3}
+	load := budgets.Load{
+		Addresses: addresses, Calls: budgetCalls(t), Clients: 200, Fast: fast, Slow: slow, Due: due, Kills: 3,
+	}
 	if load.Calls > 100_000 {
 		load.Kills = 20
 	}
@@ -59,7 +61,7 @@ func TestBudgetsOfAServer(t *testing.T) {
 		return p
 	}
 	p := begin()
-	runBudgets(t, []string{"127.0.0.1:" + port}, 2*time.Millisecond, func() {
+	runBudgets(t, []string{"127.0.0.1:" + port}, 2*time.Millisecond, 2*time.Millisecond, func() {
 		require.NoError(t, p.cmd.Process.Kill())
 		<-p.ended
 		p = begin()
@@ -76,7 +78,7 @@ func TestBudgetsOfACluster(t *testing.T) {
 		addresses = append(addresses, "127.0.0.1:"+port)
 	}
 	killed := 0
-	runBudgets(t, addresses, 100*time.Millisecond, func() {
+	runBudgets(t, addresses, 100*time.Millisecond, 2*time.Second, func() {
 		c.kill(killed % 3)
 		time.Sleep(rand.N(500 * time.Millisecond))
 		c.start(killed % 3)

@@ -54,7 +54,7 @@ func (c checker) most() (most, over int64) {
 		case c.budget == tokens:
 			charges = append(charges, x)
 		case c.budget == requests:
-			end := x.settle.first + c.plan.window*1000 - x.slack
+			end := x.settle.first + c.plan.window*1000 - x.fast
 			spans = append(spans, span{x.settle.answered, end, x.used[requests]})
 		default:
 			spans = append(spans, span{x.settle.answered, math.MaxInt64, x.used[c.budget]})
@@ -65,7 +65,7 @@ func (c checker) most() (most, over int64) {
 	sums, bucket := newSums(spans), newBucket(charges, c.plan)
 	limit := c.plan.limits()[c.budget]
 	for _, x := range admitted {
-		level := sums.at(x.hold.first, x.hold.answered) + bucket.missing(x.hold.first, x.hold.answered+x.slack) +
+		level := sums.at(x.hold.first, x.hold.answered) + bucket.missing(x.hold.first, x.hold.answered+x.fast) +
 			x.estimate[c.budget]
 		most, over = max(most, level), max(over, level-limit)
 	}
@@ -74,7 +74,7 @@ func (c checker) most() (most, over int64) {
 
 // held is when a reservation counts for certain. Without reservations it is what was promised.
 func (c checker) held(x *call) span {
-	end := x.hold.last + x.ttl - x.slack
+	end := x.hold.last + x.ttl - x.fast
 	if c.naive {
 		end = math.MaxInt64
 	}
@@ -163,7 +163,7 @@ func (b *bucket) missing(before, now int64) int64 {
 		x := b.by[b.added]
 		n := x.used[tokens] * b.plan.period * 1000
 		at := b.leafs + b.place[x]
-		b.nodes[at] = segment{n, n + b.plan.refill*(x.settle.first-x.slack)}
+		b.nodes[at] = segment{n, n + b.plan.refill*(x.settle.first-x.fast)}
 		for at /= 2; at > 0; at /= 2 {
 			left, right := b.nodes[2*at], b.nodes[2*at+1]
 			b.nodes[at] = segment{left.sum + right.sum, max(right.most, left.most+right.sum)}
@@ -192,7 +192,7 @@ func (r *run) checkTotals(ctx context.Context) {
 	}
 	c := r.caller()
 	defer c.cut()
-	time.Sleep(r.Slack)
+	time.Sleep(r.Slow)
 	for customer := range customers {
 		_, _, policies := rulesOf(customer)
 		reply, _, err := c.ask(ctx, "RL.CHECK", customerID(customer), policies[dollars], "COST", "0")

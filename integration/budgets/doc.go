@@ -18,7 +18,7 @@
 // has passed since it was sent; a charge from its reply until the window has passed since it was
 // sent. When a reservation is admitted, all that counts for certain while it is decided and its own
 // amount must fit in the limit. That can miss an error of a few calls on their way, but never finds
-// one that is not there. All times are those of one machine, but for Slack.
+// one that is not there. All times are those of one machine, but for Fast and Slow.
 //
 // A call that was broken off is sent again with its ID until it is answered. Of a client that is
 // killed amid a call nobody knows the outcome: it counts as not admitted, and what it was about to

@@ -74,10 +74,10 @@ func (r *run) compareEntry(x *call, budget int, amount, left int64, s sent) {
 	if x.hold.times > 1 || x.hold.answered == 0 {
 		return // when it was reserved is not known well
 	}
-	if x.hold.answered+x.ttl+x.slack < s.first {
+	if x.hold.answered+x.ttl+x.slow < s.first {
 		r.report.find("RL.HOLDS lists %s, which has lapsed %d µs before", x.id, s.first-x.hold.answered-x.ttl)
 	}
-	if s.answered+left < x.hold.last+x.ttl-x.slack || s.first+left > x.hold.answered+x.ttl+x.slack {
+	if s.answered+left < x.hold.last+x.ttl-x.fast || s.first+left > x.hold.answered+x.ttl+x.slow {
 		r.report.find("RL.HOLDS says that %s lapses in %d µs, at %d: %+v", x.id, left, s.first, *x)
 	}
 }
@@ -85,7 +85,7 @@ func (r *run) compareEntry(x *call, budget int, amount, left int64, s sent) {
 // surelyHeld reports whether a call had something reserved all the time of another one.
 func (x *call) surelyHeld(s sent) bool {
 	return x.allowed && x.hold.answered > 0 && x.hold.answered < s.first &&
-		(x.settle.first == 0 || x.settle.first > s.answered) && s.answered < x.hold.last+x.ttl-x.slack
+		(x.settle.first == 0 || x.settle.first > s.answered) && s.answered < x.hold.last+x.ttl-x.fast
 }
 
 // over is when a call has nothing reserved any more for certain; 0: that is not known.
@@ -98,7 +98,7 @@ func (x *call) over() int64 {
 	case x.settle.answered > 0:
 		return x.settle.answered
 	default:
-		return x.hold.answered + x.ttl + x.slack
+		return x.hold.answered + x.ttl + x.slow
 	}
 }
 

@@ -20,7 +20,8 @@ type call struct {
 	estimate amounts
 	used     amounts // 0: it was not charged
 	ttl      int64   // µs
-	slack    int64   // of the servers' time, µs
+	fast     int64   // by how much more has passed by the servers' time at most, µs
+	slow     int64   // by how much less
 
 	hold    sent // answered 0: nobody knows whether it was admitted
 	allowed bool

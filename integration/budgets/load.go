@@ -16,10 +16,11 @@ type Load struct {
 	Addresses []string // of servers that can be asked for any key
 	Calls     int64    // how many reservations are sent
 	Clients   int      // at once
-	// Slack is by how much the time of a server may be off: it counts whole milliseconds, and that
-	// of a cluster passes from leader to leader.
-	Slack time.Duration
-	Naive bool // charge after the answer, without reservations: all clients on one customer
+	// Fast and Slow are by how much less or more may have passed than by the time of the servers.
+	// It counts whole milliseconds. In a cluster, what a leader's message was on its way is lost
+	// when another one leads, which on a busy machine may be much.
+	Fast, Slow time.Duration
+	Naive      bool // charge after the answer, without reservations: all clients on one customer
 
 	// Due is sent to when a server is to be killed: Kills times, with as many calls between. If
 	// nobody receives, as it takes long to start, that time is left out. nil: none is killed.
@@ -181,7 +182,7 @@ func (r *run) newCall(client int, n int64) *call {
 	size := 1 + rand.Int64N(500)
 	return &call{
 		id: fmt.Sprint(client, "-", n), customer: rand.IntN(customers), estimate: amounts{1, size, 3 * size},
-		ttl: (300 + rand.Int64N(2700)) * 1000, slack: r.Slack.Microseconds(),
+		ttl: (300 + rand.Int64N(2700)) * 1000, fast: r.Fast.Microseconds(), slow: r.Slow.Microseconds(),
 	}
 }
 
@@ -206,7 +207,7 @@ func (r *run) serve(ctx context.Context, c *caller, x *call) error {
 	}
 	work := time.Duration(rand.IntN(4000)) * time.Microsecond
 	if chance(settledLate) {
-		work = time.Duration(x.ttl+x.slack+rand.Int64N(20_000)) * time.Microsecond
+		work = time.Duration(x.ttl+x.slow+rand.Int64N(20_000)) * time.Microsecond
 	}
 	time.Sleep(work)
 	doubted := chance(killedAmid)
@@ -285,7 +286,7 @@ func (r *run) settle(ctx context.Context, c *caller, x *call) error {
 		r.report.Twice.Add(1)
 		return nil
 	}
-	if s.first > x.hold.answered+x.ttl+x.slack {
+	if s.first > x.hold.answered+x.ttl+x.slow {
 		r.report.Late.Add(1)
 	}
 	r.history.settled(x, s)
@@ -299,8 +300,8 @@ func (r *run) checkSettled(x *call, s sent, budget int, got []int64, before bool
 		return
 	}
 	once := s.times == 1 && s.first >= x.settle.first // by this call alone
-	reserved, certain := x.estimate[budget], s.answered < x.hold.last+x.ttl-x.slack
-	if s.first > x.hold.answered+x.ttl+x.slack {
+	reserved, certain := x.estimate[budget], s.answered < x.hold.last+x.ttl-x.fast
+	if s.first > x.hold.answered+x.ttl+x.slow {
 		reserved, certain = 0, true
 	}
 	switch {

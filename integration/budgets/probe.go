@@ -40,8 +40,7 @@ func (r *run) probeOnce(ctx context.Context, limit, id string) error {
 		r.report.find("%s is denied, but nothing is reserved: %v", strings.Join(words, " "), d)
 		return nil
 	}
-	slack := r.Slack.Microseconds()
-	earliest, latest := held.last+ttl*1000-slack, held.answered+ttl*1000+slack
+	earliest, latest := held.last+ttl*1000-r.Fast.Microseconds(), held.answered+ttl*1000+r.Slow.Microseconds()
 	for ctx.Err() == nil {
 		reply, s, err := c.ask(ctx, strings.Fields(limit+" COST 0")...)
 		if err != nil {
