@@ -37,6 +37,7 @@ func (c *check) reset() {
 type CheckCall struct {
 	Names [][]byte
 	Keys  []Key   // one for each policy
+	Of    []byte  // the id that the keys have to be of, see Tx.KeysHold; nil: any
 	Costs []int64 // one for all, or one for each policy; otherwise as those of All
 	ID    []byte  // nil: none
 	Force bool    // record it beyond the limits too, see Charge
@@ -132,6 +133,8 @@ func (tx *Tx) findPolicies(call *CheckCall) error {
 		switch {
 		case p == nil:
 			return policy.NoSuchPolicy(name)
+		case call.Of != nil && !p.HasKey(call.Keys[len(c.policies)].Name, call.Of):
+			return errOtherNetwork
 		case slices.Contains(c.policies, p):
 			return Error(fmt.Sprintf("ERR policy '%s' is named twice", name))
 		case algorithmOf(p).id == namesLease && call.ID == nil:

@@ -1013,7 +1013,10 @@ func TestKeysOfFormerNetworksAreRefused(t *testing.T) {
 		tx := e.NewTx()
 		tx.Begin(1, 0, keys, true)
 		defer tx.End()
-		return tx.KeysHold(names, keys, []byte(id))
+		err := tx.KeysHold(names, keys, []byte(id))
+		_, checked := tx.Check(CheckCall{Names: names, Keys: keys, Of: []byte(id), Costs: []int64{0}})
+		assert.Equal(t, err, checked)
+		return err
 	}
 	set("SLIDE 5 1m")
 	assert.False(t, e.CountsNetworks())

@@ -59,10 +59,6 @@ func checkPolicies(c *command.Call) error {
 	case o.force && o.ttl > 0:
 		return errForceHolds
 	}
-	keys := c.Args.Keys
-	if err := c.Tx.KeysHold(names, keys, id); err != nil {
-		return err
-	}
 	most, err := readCosts(c, o.costs, len(names), "policies")
 	if err != nil {
 		return err
@@ -71,7 +67,9 @@ func checkPolicies(c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	call := engine.CheckCall{Names: names, Keys: keys, Costs: c.Costs, ID: o.id, TTL: hold.TTL, Force: o.force}
+	call := engine.CheckCall{
+		Names: names, Keys: c.Args.Keys, Of: id, Costs: c.Costs, ID: o.id, TTL: hold.TTL, Force: o.force,
+	}
 	d, err := c.Admit(most, func(most int64) (limit.Decision, error) {
 		if most == 0 {
 			clear(call.Costs)
@@ -121,7 +119,7 @@ func checkKeys(h *command.Hasher, words [][]byte) {
 // and the slot of the network: so that it counts in one place whatever address is used. Policies
 // that make other networks of an address have keys in other slots, and cannot be in one call then.
 //
-// The policies may change until the keys are locked: a handler has to ask Tx.KeysHold.
+// The policies may change until the keys are locked: a handler has to ask Tx.KeysHold, or Check.
 func addPolicyKeys(h *command.Hasher, id []byte, names [][]byte) {
 	address, networks := netip.Addr{}, h.Engine.CountsNetworks()
 	if networks {

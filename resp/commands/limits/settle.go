@@ -136,13 +136,10 @@ func settlePolicies(c *command.Call, words [][]byte, call []byte) error {
 	if _, err := readCosts(c, rest[1:], len(names), "policies"); err != nil {
 		return err
 	}
-	if err := c.Tx.KeysHold(names, c.Args.Keys, id); err != nil {
-		return err
-	}
 	for len(c.Costs) < len(names) {
 		c.Costs = append(c.Costs, c.Costs[0])
 	}
-	check := engine.CheckCall{Names: names, Keys: c.Args.Keys, Costs: c.Costs, ID: call}
+	check := engine.CheckCall{Names: names, Keys: c.Args.Keys, Of: id, Costs: c.Costs, ID: call}
 	return replySettled(c, c.Costs)(c.Tx.SettleChecked(check))
 }
 
