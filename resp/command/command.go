@@ -146,9 +146,9 @@ type KeySpec struct {
 	Token    string     // the key is the word after this one
 	bits     acl.Access // Access for access rules; set by Register
 
-	// finds the index of the key after one, of the first after 0; 0: there is none. nil: the fields
-	// above say where the keys are
-	next func(words [][]byte, after int) int
+	// finds the first key at an index or behind it, and where the search for another one continues;
+	// 0: there is none. nil: the fields above say where the keys are
+	next func(words [][]byte, at int) (key, behind int)
 
 	// the access of one call, if its options decide; nil: Access
 	variable func(words [][]byte) (access string)
@@ -194,21 +194,17 @@ func KeysCounted(access string, at int) KeySpec {
 
 // KeysOfRules returns the specification of the keys of rules, which begin at an index.
 func KeysOfRules(access string, from int) KeySpec {
-	return KeysFound(access, from, func(words [][]byte, after int) int {
-		i := from
-		if after > 0 {
-			i = after + RuleLength(words[after:])
+	return KeysFound(access, from, func(words [][]byte, at int) (key, behind int) {
+		if _, length := Rule(words[min(at, len(words)):]); length > 0 {
+			return at, at + length
 		}
-		if i < len(words) && BeginsRule(words[i:]) {
-			return i
-		}
-		return 0
+		return 0, 0
 	})
 }
 
-// KeysFound returns the specification of keys, the first mostly at an index, that next finds in the
-// words of a call: the one after a key, the first after 0; 0: there is none.
-func KeysFound(access string, from int, next func(words [][]byte, after int) int) KeySpec {
+// KeysFound returns the specification of keys that next finds in the words of a call: the first one
+// at an index, mostly from, or behind it, and where the search continues; 0: there is none.
+func KeysFound(access string, from int, next func(words [][]byte, at int) (key, behind int)) KeySpec {
 	return KeySpec{Access: access, Begin: from, Step: 1, next: next}
 }
 
@@ -228,7 +224,7 @@ func (k KeySpec) positions(words [][]byte, yield func(int)) {
 		return
 	}
 	if k.next != nil {
-		for i := k.next(words, 0); i > 0; i = k.next(words, i) {
+		for i, behind := k.next(words, k.Begin); i > 0; i, behind = k.next(words, behind) {
 			yield(i)
 		}
 		return

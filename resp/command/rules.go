@@ -6,17 +6,22 @@ import "rlserver/engine/rule"
 // is an algorithm, so its key may be COST.
 func BeginsRule(words [][]byte) bool { return RuleLength(words) > 0 }
 
-// RuleLength returns how many words the rule at the beginning of words has, or should have; 0 if
-// there is no rule.
+// RuleLength is Rule without the algorithm.
 func RuleLength(words [][]byte) int {
+	_, n := Rule(words)
+	return n
+}
+
+// Rule returns the algorithm of the rule at the beginning of words, and how many words the rule
+// has, or should have; nil and 0 if there is no rule.
+func Rule(words [][]byte) (a *rule.Algorithm, n int) {
 	if len(words) < 2 {
-		return 0
+		return nil, 0
 	}
-	a := rule.Find(words[1])
-	if a == nil {
-		return 0
+	if a = rule.Find(words[1]); a == nil {
+		return nil, 0
 	}
-	n := 2 + len(a.Fields)
+	n = 2 + len(a.Fields)
 	if a.HasID {
 		n++
 	}
@@ -25,7 +30,7 @@ func RuleLength(words [][]byte) int {
 			n += 2
 		}
 	}
-	return n
+	return a, n
 }
 
 // OptionFollows reports whether words begin with an option of an algorithm, not with a key of that

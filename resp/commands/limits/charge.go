@@ -67,19 +67,20 @@ func charge(c *command.Call) error {
 
 // parseCharged parses a key and its rule: several for MULTI.
 func parseCharged(c *command.Call, multi bool) ([]engine.Limit, error) {
-	switch a := rule.Find(c.Args.List[1]); {
+	a, length := command.Rule(c.Args.List)
+	switch {
 	case multi:
 		return parseChargedWindows(c)
 	case a == nil:
 		return nil, errChargeRule
 	case a.HasID:
 		return nil, errChargeLease
-	case command.RuleLength(c.Args.List) >= len(c.Args.List):
+	case length >= len(c.Args.List):
 		return nil, errChargeRule
 	}
 	limits := append(c.Limits[:0], engine.Limit{})
 	c.Limits = limits
-	parseRule(&c.Args, &limits[0])
+	parseRule(&c.Args, a, length, &limits[0])
 	return limits, nil
 }
 

@@ -56,14 +56,14 @@ var errRule = engine.Error("ERR syntax error: a rule is a key and " + rule.Forms
 
 // all handles RL.ALL rule [rule ...] [COST cost [cost ...]] [HOLD ttl ID id] [WAIT timeout].
 func all(c *command.Call) error {
-	limits := append(c.Limits[:0], engine.Limit{})
-	parseRule(&c.Args, &limits[0])
-	for c.Args.More() && command.BeginsRule(c.Args.List) {
+	limits := c.Limits[:0]
+	for a, length := command.Rule(c.Args.List); c.Args.More() && (a != nil || len(limits) == 0); {
 		if len(limits) == maxRules {
 			return command.ErrTooManyRules
 		}
 		limits = append(limits, engine.Limit{})
-		parseRule(&c.Args, &limits[len(limits)-1])
+		parseRule(&c.Args, a, length, &limits[len(limits)-1])
+		a, length = command.Rule(c.Args.List)
 	}
 	if cap(limits) <= keptRules {
 		c.Limits = limits
@@ -125,13 +125,13 @@ func onlyLeases(words [][]byte) bool {
 	return true
 }
 
-// parseRule parses a key, its algorithm and the algorithm's fields.
-func parseRule(a *command.Args, l *engine.Limit) {
-	if length := command.RuleLength(a.List); length == 0 || length > len(a.List) {
+// parseRule parses a key, its algorithm and the algorithm's fields: length words, see command.Rule.
+func parseRule(a *command.Args, algorithm *rule.Algorithm, length int, l *engine.Limit) {
+	if algorithm == nil || length > len(a.List) {
 		a.Fail(errRule)
 		return
 	}
-	algorithm, key := rule.Find(a.List[1]), a.Key()
+	key := a.Key()
 	a.Next()
 	parseFields(a, algorithm, l)
 	l.Key = key

@@ -63,20 +63,14 @@ func settlesPolicies(words [][]byte) bool {
 
 // nextSettled finds the words of an RL.SETTLE that are keys, see command.KeysFound: of policies the
 // id, by which clients of a cluster choose a node as for RL.CHECK.
-func nextSettled(words [][]byte, after int) int {
-	next := after + 2
-	switch {
-	case after == 0 && settlesPolicies(words):
-		return 2
-	case after == 0:
-		next = 1
-	case settlesPolicies(words):
-		return 0
+func nextSettled(words [][]byte, at int) (key, behind int) {
+	switch policies := settlesPolicies(words); {
+	case policies && at == 1:
+		return 2, len(words)
+	case policies || at > len(words)-3:
+		return 0, 0
 	}
-	if next > len(words)-3 {
-		return 0
-	}
-	return next
+	return at, at + 2
 }
 
 // keysOfSettle hashes the keys of RL.SETTLE, as those of RL.CHECK for policies.
