@@ -63,6 +63,9 @@ func AppendHeader(b []byte, kind byte, n int64) []byte {
 	if 0 <= n && n <= 9 { // most numbers in a decision
 		return append(b, kind, '0'+byte(n), '\r', '\n')
 	}
+	if 10 <= n && n <= 99 {
+		return append(b, kind, '0'+byte(n/10), '0'+byte(n%10), '\r', '\n')
+	}
 	if n < 10 || n >= 1e9 {
 		b = append(b, kind)
 		b = strconv.AppendInt(b, n, 10)
