@@ -140,10 +140,9 @@ func (tx *Tx) Held(k Key) int64 { return object.ExtensionOf(tx.peek(k)).Reservat
 
 func (tx *Tx) refundNewest(k Key, o *object.ZSet, n int64) int64 {
 	size := o.Set.Len()
-	if n = min(n, int64(size)); n == 0 {
-		return 0
+	if n = min(n, int64(size)); n > 0 {
+		tx.apply(o, &effect.Effect{Kind: effect.RemoveSpan, Key: k, Lo: size - int(n), Hi: size})
 	}
-	tx.apply(o, &effect.Effect{Kind: effect.RemoveSpan, Key: k, Lo: size - int(n), Hi: size})
 	return n
 }
 

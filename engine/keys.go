@@ -28,20 +28,18 @@ func (tx *Tx) Exists(k Key) bool { return tx.peek(k) != nil }
 // Touch is Exists, but counts as an access.
 func (tx *Tx) Touch(k Key) bool {
 	o := tx.peek(k)
-	if o == nil {
-		return false
+	if o != nil {
+		o.Touch(tx.e.memory.stamp(tx.e.shardOf(k), o, false))
 	}
-	o.Touch(tx.e.memory.stamp(tx.e.shardOf(k), o, false))
-	return true
+	return o != nil
 }
 
 // Type returns the type of a key; TypeNone for a missing key.
 func (tx *Tx) Type(k Key) object.Type {
-	o := tx.peek(k)
-	if o == nil {
-		return object.TypeNone
+	if o := tx.peek(k); o != nil {
+		return o.Kind()
 	}
-	return o.Kind()
+	return object.TypeNone
 }
 
 // Rename moves the value of a key, with its deadline, to another key, and replaces the value there.

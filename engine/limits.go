@@ -15,11 +15,8 @@ import (
 // as returns an object as the type T that an operation requires: nil for a missing key,
 // ErrWrongType for another type.
 func as[T object.Object](o object.Object) (t T, err error) {
-	if o == nil {
-		return t, nil
-	}
 	t, ok := o.(T)
-	if !ok {
+	if !ok && o != nil {
 		return t, ErrWrongType
 	}
 	return t, nil

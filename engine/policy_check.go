@@ -62,8 +62,7 @@ type CheckCall struct {
 //
 // With Force, the call is recorded for each policy as Charge does it.
 //
-// The names must differ. The error names a policy that does not exist, is named twice or needs an
-// id, or is ErrOldPolicies.
+// An error names a policy that is missing, named twice or lacks an id, or is ErrOldPolicies.
 func (tx *Tx) Check(call CheckCall) (answer limit.Decision, err error) {
 	if err := tx.findPolicies(&call); err != nil {
 		return limit.Decision{}, err

@@ -682,6 +682,21 @@ var walkCalls = map[string]func(w *walk) string{
 		}
 		return w.write(w.some("s", 1), func(k []Key) []any { return answer(w.tx.Set(k[0], w.value(), mode)) })
 	},
+	"Replace": func(w *walk) string {
+		return w.write(w.some("s", 1), func(k []Key) []any {
+			s, err := w.tx.String(k[0])
+			if s != nil {
+				w.tx.Replace(k[0], s, w.value())
+			}
+			return answer(s != nil, err)
+		})
+	},
+	"String": func(w *walk) string {
+		return w.read(w.some("s", 1), func(k []Key) []any {
+			s, err := w.tx.String(k[0])
+			return answer(s != nil, err)
+		})
+	},
 	"SetRange": func(w *walk) string {
 		return w.write(
 			w.some("s", 1),

@@ -11,12 +11,15 @@ import (
 // Get returns the value of a string; ok is false for a missing key. The bytes belong to the
 // keyspace and are valid until the key's next change.
 func (tx *Tx) Get(k Key) (value []byte, ok bool, err error) {
-	s, err := as[*object.String](tx.lookup(k))
+	s, err := tx.String(k)
 	if s == nil {
 		return nil, false, err
 	}
 	return s.Value, true, nil
 }
+
+// String returns the string under a key, for Replace; nil for a missing key.
+func (tx *Tx) String(k Key) (*object.String, error) { return as[*object.String](tx.lookup(k)) }
 
 // Share is Get for callers that use the value after the Tx has ended: its bytes do not change.
 func (tx *Tx) Share(k Key) (value []byte, ok bool, err error) {
@@ -64,6 +67,12 @@ func (tx *Tx) Set(k Key, value []byte, m SetMode) bool {
 		o.SetPressure(eviction.Unused) // a denied client has room again
 	}
 	return true
+}
+
+// Replace sets the value of a string that String has just returned, which keeps its deadline.
+func (tx *Tx) Replace(k Key, s *object.String, value []byte) {
+	tx.set(k, s, value, s.ExpireAt)
+	s.SetPressure(eviction.Unused) // as Set
 }
 
 // set applies the cheapest effect: none if nothing changes, and a Splice if the value has the old

@@ -105,7 +105,7 @@ func increxInt(c *command.Call, k engine.Key, o *incrEx) error {
 		return err
 	}
 
-	old, err := storedInteger(c, k)
+	_, old, err := storedInteger(c, k)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"math/big"
 
 	"rlserver/engine"
+	"rlserver/engine/object"
 	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 )
@@ -51,7 +52,7 @@ func incrby(c *command.Call, sign int64) error {
 
 // addTo adds to the integer in a string and replies with the sum.
 func addTo(c *command.Call, k engine.Key, by int64) error {
-	old, err := storedInteger(c, k)
+	s, old, err := storedInteger(c, k)
 	if err != nil {
 		return err
 	}
@@ -60,23 +61,26 @@ func addTo(c *command.Call, k engine.Key, by int64) error {
 		return engine.ErrOverflow
 	}
 
-	c.Tx.Set(k, c.Digits(sum), engine.SetMode{KeepTTL: true})
+	if s != nil {
+		c.Tx.Replace(k, s, c.Digits(sum))
+	} else {
+		c.Tx.Set(k, c.Digits(sum), engine.SetMode{})
+	}
 
 	c.Reply.Integer(sum)
 	return nil
 }
 
-// storedInteger returns the integer in a string; 0 for a missing key.
-func storedInteger(c *command.Call, k engine.Key) (int64, error) {
-	value, found, err := c.Tx.Get(k)
-	if err != nil || !found {
-		return 0, err
+// storedInteger returns a string and the integer in it; nil and 0 for a missing key.
+func storedInteger(c *command.Call, k engine.Key) (s *object.String, n int64, err error) {
+	if s, err = c.Tx.String(k); s == nil {
+		return nil, 0, err
 	}
-	n, ok := grammar.ParseInt(value)
+	n, ok := grammar.ParseInt(s.Value)
 	if !ok {
-		return 0, engine.ErrNotInteger
+		return nil, 0, engine.ErrNotInteger
 	}
-	return n, nil
+	return s, n, nil
 }
 
 // incrbyfloat handles INCRBYFLOAT key increment.
