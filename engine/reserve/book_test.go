@@ -170,6 +170,31 @@ func requireSize(t *testing.T, n int, most float64) {
 	runtime.KeepAlive(books)
 }
 
+// Books that have forgotten many reservations, or long calls, give back their memory.
+func TestForgottenReservationsTakeNoMemory(t *testing.T) {
+	for _, long := range []int{12, 30_000} {
+		for _, short := range []int{1, 64} {
+			books := make([]*Book, 20)
+			before := heap()
+			for i := range books {
+				b := New()
+				b.Put(Reservation{Call: []byte("first"), Amount: 1, Until: 100})
+				for j := range 63 {
+					b.Put(Reservation{Call: bytes.Repeat(fmt.Append(nil, j%10), long+j), Amount: 1, Until: int64(j)})
+				}
+				for j := range short { // on a page of their own
+					b.Put(Reservation{Call: fmt.Append(nil, j), Amount: 1, Until: 100})
+				}
+				b.Forget(63)
+				books[i] = b
+			}
+			each := float64(heap()-before) / float64(len(books))
+			require.Less(t, each, 4*float64(books[0].Weight()), "%d long, %d short", long, short)
+			runtime.KeepAlive(books)
+		}
+	}
+}
+
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -16,6 +16,10 @@ type page struct {
 	shared bool
 }
 
+// maxAhead is for how many bytes of calls a page has room at first: a few long calls must not take
+// their memory twice.
+const maxAhead = 4 << 10
+
 // nextPage returns a page behind others. The first one grows, as most books are small.
 func nextPage(pages []page) page {
 	if len(pages) == 0 {
@@ -23,7 +27,7 @@ func nextPage(pages []page) page {
 	}
 	return page{
 		nodes: make([]node, 0, pageNodes),
-		text:  make([]byte, 0, len(pages[len(pages)-1].text)),
+		text:  make([]byte, 0, min(len(pages[len(pages)-1].text), maxAhead)),
 	}
 }
 
@@ -80,16 +84,21 @@ func (p *page) pop() {
 	p.nodes = p.nodes[:last]
 }
 
-// tidy copies the text if most of it is not needed any more.
+// tidy copies the nodes or the text if most of their memory is not needed any more.
 func (p *page) tidy() {
-	if p.wasted <= pageNodes || int(p.wasted) <= len(p.text)/2 {
-		return
-	}
-	if p.shared {
+	used := len(p.text) - int(p.wasted)
+	many, long := cap(p.nodes) > 4*len(p.nodes), cap(p.text) > 3*used+pageNodes
+	if p.shared && (many || long) {
 		p.own()
 	}
+	if many {
+		p.nodes = append(make([]node, 0, len(p.nodes)), p.nodes...)
+	}
+	if !long {
+		return
+	}
 	old := *p
-	p.text, p.wasted = make([]byte, 0, len(old.text)-int(old.wasted)), 0
+	p.text, p.wasted = make([]byte, 0, used), 0
 	for i := range p.nodes {
 		n := &p.nodes[i]
 		n.call = p.write(old.read(n.call))

@@ -53,10 +53,13 @@ func (b *Book) drop(x ref) {
 	end := len(b.pages) - 1
 	if p := &b.pages[end]; len(p.nodes) > 1 {
 		p.pop()
-		b.pages[(x-1)/pageNodes].tidy()
+		p.tidy()
 	} else {
 		*p = page{}
 		b.pages = b.pages[:end]
+	}
+	if i := int(x-1) / pageNodes; i < end {
+		b.pages[i].tidy()
 	}
 	b.n--
 	b.shrink()
