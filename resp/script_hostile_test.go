@@ -168,6 +168,14 @@ func TestTransactionsCompileScriptsBeforeTheyTakeLocks(t *testing.T) {
 	assert.Contains(t, got, "*3 +OK :5 -ERR Error compiling script")
 
 	ts.Scripts.Compiling.Lock()
+	queue([]string{"SET", "k", "v"}, []string{"SCRIPT", "LOAD", long("6")})
+	for range 20 {
+		require.Equal(t, "$1 v", other.do("GET k"))
+	}
+	ts.Scripts.Compiling.Unlock()
+	assert.Contains(t, c.read(), "*2 +OK $40 ")
+
+	ts.Scripts.Compiling.Lock()
 	defer ts.Scripts.Compiling.Unlock()
 	queue([]string{"SCRIPT", "FLUSH"}, []string{script, long("5"), "1", "k"}, []string{script, long("5"), "1", "k"})
 	assert.Equal(t, "*3 +OK :5 :5 ", c.read())

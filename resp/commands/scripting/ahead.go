@@ -15,7 +15,7 @@ func compileAhead(c *command.Call, calls []command.Prepared) (release func(), er
 	a := aheadOf{Call: c}
 	for i := range calls {
 		if calls[i].Command.Ahead != nil {
-			if err := a.compile(calls[i].Words[1]); err != nil {
+			if err := a.compile(calls[i].Words[calls[i].Name]); err != nil {
 				a.release()
 				return nil, err
 			}

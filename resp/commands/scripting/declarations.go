@@ -58,7 +58,7 @@ func init() {
 			{Name: "kill", Arity: 2, Flags: command.NoScript | command.AllowBusy, Merge: mergeKill,
 				Run: scriptKill},
 			{Name: "load", Arity: 3, Flags: command.NoScript | command.Stale | command.MayChange, Merge: mergeAll,
-				Run: scriptLoad},
+				Ahead: compileAhead, Run: scriptLoad},
 			{Name: "show", Arity: 3, Flags: command.NoScript, Since: "8.0.0", Complexity: "O(1)", Syntax: "sha1",
 				Summary: "Show the text of a script in the script cache.", Merge: mergeShow, Run: scriptShow},
 		}},
