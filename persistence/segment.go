@@ -32,8 +32,9 @@ const (
 var extensions = map[fileKind]string{logFile: ".log", snapshotFile: ".snapshot"}
 
 // maxRecord is the largest record in each kind of file, in bytes. A record in a segment cannot be
-// larger than the file, but a few bytes of a snapshot may decompress to any size. There each record
-// is about one key, in parts that have no more than a name, a field and its value.
+// larger than the file, but a few bytes of a snapshot may decompress to any size. There a record is
+// complete as soon as it has groupPiece bytes: its last part, of one key, has no more than a name,
+// a field and its value.
 var maxRecord = map[fileKind]uint64{logFile: math.MaxUint64, snapshotFile: 3*object.MaxString + 1<<20}
 
 // temporary is the suffix of a file that is not complete yet.
