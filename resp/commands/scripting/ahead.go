@@ -36,7 +36,7 @@ func (a *aheadOf) release() { a.Env.Scripts.Forget(a.kept) }
 // compile compiles a script with a text or, if it is known, a name.
 func (a *aheadOf) compile(word []byte) error {
 	if sha, isName := shaOf(word); isName {
-		if s := a.Env.Engine.Scripts.Find(sha[:]); s != nil {
+		if s, _ := known(a.Env, string(sha[:])); s != nil {
 			compiled(a.Call, s) // its error is that of the call
 		}
 		return nil
