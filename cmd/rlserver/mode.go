@@ -81,6 +81,7 @@ func (standalone) restore(ctx context.Context, p *parts) error {
 	var r persistence.Recovery
 	failed := make(chan error, 1)
 	go func() {
+		defer p.processors.LongCall()() // effects are applied on all processors
 		var err error
 		if r, err = p.data.Load(p.engine); err == nil {
 			p.clock.Continue(r.Last)
