@@ -36,12 +36,6 @@ type record struct {
 	number  int64           // of the other kinds
 }
 
-// appendRecord appends effects as a record of a call at now, in Unix ms.
-func appendRecord(dst []byte, now int64, effects []effect.Effect) []byte {
-	dst, start := beginRecord(dst, recordCall, now)
-	return endRecord(effect.AppendAll(dst, effects), start, nil)
-}
-
 // appendMark appends a record with a number: a recordSynced or recordEnd.
 func appendMark(dst []byte, kind recordKind, now, number int64) []byte {
 	dst, start := beginRecord(dst, kind, now)

@@ -55,7 +55,7 @@ func TestEveryKindHasACodec(t *testing.T) {
 		require.NotZero(t, kind.Fields(), "kind %d", kind)
 		all = append(all, sample(kind))
 	}
-	sealed := appendRecord([]byte("before"), 77, all)[len("before"):]
+	sealed := AppendCall([]byte("before"), 77, effect.AppendAll(nil, all))[len("before"):]
 	got, size, err := readRecord(nil, append(sealed, "after"...))
 	require.NoError(t, err)
 	assert.Equal(t, len(sealed), size)
@@ -77,7 +77,7 @@ func TestReadRecordRefusesDamage(t *testing.T) {
 	for _, kind := range effect.Kinds() {
 		all = append(all, sample(kind))
 	}
-	sealed := appendRecord(nil, 77, all)
+	sealed := AppendCall(nil, 77, effect.AppendAll(nil, all))
 	for cut := range len(sealed) {
 		_, _, err := readRecord(nil, sealed[:cut])
 		require.ErrorIs(t, err, ErrShort, "cut at %d", cut)
@@ -110,7 +110,7 @@ func TestUnknownKindIsNamed(t *testing.T) {
 
 func FuzzReadRecord(f *testing.F) {
 	for _, kind := range effect.Kinds() {
-		f.Add(appendRecord(nil, 1, []effect.Effect{sample(kind)})[headerSize:])
+		f.Add(AppendCall(nil, 1, effect.AppendAll(nil, []effect.Effect{sample(kind)}))[headerSize:])
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		rec, size, err := readRecord(nil, reseal(payload))
@@ -120,7 +120,7 @@ func FuzzReadRecord(f *testing.F) {
 		require.Equal(t, headerSize+len(payload), size)
 		sealed := appendMark(nil, rec.kind, rec.at, rec.number)
 		if rec.kind == recordCall {
-			sealed = appendRecord(nil, rec.at, rec.effects)
+			sealed = AppendCall(nil, rec.at, effect.AppendAll(nil, rec.effects))
 		}
 		again, _, err := readRecord(nil, sealed)
 		require.NoError(t, err)

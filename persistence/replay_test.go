@@ -42,7 +42,7 @@ func TestRecordsAreAppliedInOrder(t *testing.T) {
 				Kind: effect.String, Key: key("large"), Value: make([]byte, keptBytes+i),
 			})
 		}
-		log = appendRecord(log, testEpoch+int64(i), effects)
+		log = AppendCall(log, testEpoch+int64(i), effect.AppendAll(nil, effects))
 	}
 	e, r, err := loaded(t, segmentOf(t, log), 3)
 	require.NoError(t, err)
@@ -68,14 +68,14 @@ func TestTheFirstFaultIsReported(t *testing.T) {
 	for _, later := range []int{0, 10, 5 * maxBatches * batchEffects} {
 		var log []byte
 		for i := range 1000 {
-			log = appendRecord(log, testEpoch, []effect.Effect{setTo("k", i)})
+			log = AppendCall(log, testEpoch, effect.AppendAll(nil, []effect.Effect{setTo("k", i)}))
 		}
 		at := fileHeaderSize + len(log)
-		log = appendRecord(log, testEpoch, []effect.Effect{
+		log = AppendCall(log, testEpoch, effect.AppendAll(nil, []effect.Effect{
 			setTo("k", 0), {Kind: effect.HashDelete, Key: key("missing"), Field: []byte("f")},
-		})
+		}))
 		for i := range later {
-			log = appendRecord(log, testEpoch, []effect.Effect{setTo("k", i)})
+			log = AppendCall(log, testEpoch, effect.AppendAll(nil, []effect.Effect{setTo("k", i)}))
 		}
 		dir := segmentOf(t, append(log, "torn"...))
 		before := readAll(t, dir)
