@@ -63,16 +63,12 @@ func (tx *Tx) Set(k Key, value []byte, m SetMode) bool {
 		m.ExpireAt = o.Deadline()
 	}
 	tx.set(k, o, value, m.ExpireAt)
-	if o != nil {
-		o.SetPressure(eviction.Unused) // a denied client has room again
-	}
 	return true
 }
 
 // Replace sets the value of a string that String has just returned, which keeps its deadline.
 func (tx *Tx) Replace(k Key, s *object.String, value []byte) {
 	tx.set(k, s, value, s.ExpireAt)
-	s.SetPressure(eviction.Unused) // as Set
 }
 
 // set applies the cheapest effect: none if nothing changes, and a Splice if the value has the old
@@ -86,6 +82,9 @@ func (tx *Tx) set(k Key, o object.Object, value []byte, expireAt int64) {
 		tx.apply(o, &effect.Effect{Kind: effect.Splice, Key: k, Value: value})
 	default:
 		tx.Rewrote(k, effect.String)
+	}
+	if o != nil {
+		o.SetPressure(eviction.Unused) // a denied client has room again
 	}
 }
 
