@@ -134,9 +134,7 @@ func Handle(c *command.Call, p *command.Prepared, keys []engine.Key) (waits bool
 	if c.Inside != nil {
 		p.Inside, c.Inside = c.Inside, nil
 	}
-	if c.Tx.Unnamed() {
-		NameChanges(c.Tx, p, c.Executing)
-	}
+	NameChanges(c.Tx, p, c.Executing)
 	if c.Tracked.Remembers() {
 		c.Tx.Tell() // what the client reads from now on has not changed
 		remember(c, p, false)
