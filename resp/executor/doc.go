@@ -10,7 +10,7 @@
 //	Runner.Measure     statistics, slow log, LATENCY, MONITOR
 //
 // A Runner runs the calls of one origin, one after another. RunAll runs a list of calls under locks
-// that are already held: a transaction. Exec locks and unlocks too, for origins without a pipeline.
+// that are already held: a transaction.
 //
 // # What comes in and out
 //

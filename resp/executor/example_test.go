@@ -75,6 +75,17 @@ func prepare(x *executor.Executor, r *executor.Runner, lines ...string) (calls [
 	return calls, nil
 }
 
+// exec runs calls as one transaction.
+func exec(r *executor.Runner, calls []command.Prepared) {
+	r.Hasher.Reset()
+	for i := range calls {
+		r.Hasher.Add(&calls[i])
+	}
+	r.Tx.Begin(r.Env.Clock(), r.DB, r.Hasher.Keys, true)
+	r.RunAll(calls, r.Hasher.Keys)
+	r.Tx.End()
+}
+
 // A program runs a list of calls as one transaction, without a connection.
 func Example() {
 	env := environment()
@@ -85,7 +96,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	r.Exec(calls)
+	exec(r, calls)
 	fmt.Println(strings.ReplaceAll(string(r.Reply.B), "\r\n", " "))
 	// Output: +OK :2 *5 :1 :10 :6 :0 :400 $1 2
 }
@@ -129,9 +140,9 @@ func TestAPanicEndsOneCall(t *testing.T) {
 	calls, err := prepare(x, r, "SET k 1", "INCR k")
 	require.NoError(t, err)
 	calls = []command.Prepared{calls[0], {Command: broken, Words: [][]byte{[]byte("broken")}, Name: 1}, calls[1]}
-	r.Exec(calls)
+	exec(r, calls)
 	assert.Equal(t, "+OK\r\n-ERR internal error\r\n:2\r\n", string(r.Reply.B))
 	r.Reply.B = r.Reply.B[:0]
-	r.Exec(calls[2:])
+	exec(r, calls[2:])
 	assert.Equal(t, ":3\r\n", string(r.Reply.B))
 }

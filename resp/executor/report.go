@@ -123,12 +123,6 @@ func (r *Runner) show(calls []command.Prepared) {
 	r.sendLines(*list)
 }
 
-// reportExecuted shows the calls of a transaction without EXEC to the monitors.
-func (r *Runner) reportExecuted() {
-	r.show(nil)
-	r.executed = nil
-}
-
 // showCall makes the line of a call for the monitors, unless an operator's, as in Redis; those of a
 // script's calls follow it. Many lines are sent in pieces.
 func (r *Runner) showCall(p *command.Prepared, db int, monitors []Monitor) {

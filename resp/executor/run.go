@@ -187,28 +187,6 @@ func (x *Executor) Retry(c *command.Call, p *command.Prepared, keys []engine.Key
 	return Run(c, p, keys)
 }
 
-// Exec runs calls as one transaction: no other call sees a part of their changes, and the journal
-// has them as one record. It appends the replies, and returns the position that they wait for.
-func (r *Runner) Exec(calls []command.Prepared) engine.Position {
-	r.Hasher.Reset()
-	writes, all := false, false
-	for i := range calls {
-		r.Hasher.Add(&calls[i])
-		writes = writes || calls[i].Command.Flags&command.Write != 0
-		all = all || calls[i].WantsAll()
-	}
-	if all {
-		r.Tx.BeginAll(r.Env.Clock(), r.DB, writes)
-	} else {
-		r.Tx.Begin(r.Env.Clock(), r.DB, r.Hasher.Keys, writes)
-	}
-	r.RunAll(calls, r.Hasher.Keys)
-	at := r.Tx.End()
-	r.WritePostponed()
-	r.reportExecuted()
-	return at
-}
-
 // RunAll runs calls one after another under locks that hold all their keys, and appends the reply
 // of each. A call that its user may not run any more gets an error. Calls that are not fast are
 // timed one by one, the others together.
