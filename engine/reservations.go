@@ -151,8 +151,8 @@ func (tx *Tx) reserve(p *part) object.Object {
 	hold := effect.Hold{Amount: amount, Until: limit.After(tx.now, p.limit.Hold.TTL)}
 	o := tx.enter(p, p.limit.Hold.Call, hold, limit.After(tx.now, p.answer.ResetAfter))
 	if x, terms := object.ExtensionOf(o), tx.termsOf(p); x != nil && !slices.Equal(x.Terms, terms) {
-		text := rule.AppendRules(nil, terms)
-		o = tx.apply(o, &effect.Effect{Kind: effect.Terms, Key: p.limit.Key, Value: text})
+		tx.packed = rule.AppendRules(tx.packed[:0], terms)
+		o = tx.apply(o, &effect.Effect{Kind: effect.Terms, Key: p.limit.Key, Value: tx.packed})
 	}
 	return o
 }

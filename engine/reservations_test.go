@@ -305,3 +305,20 @@ func TestSettleOfUnknownCallsIsBoundedByTheBudget(t *testing.T) {
 	assert.NoError(t, settle("call"))
 	assert.NoError(t, settle("call"))
 }
+
+// The first reservation of a key takes its rules from those of other keys.
+func TestFirstReservationOfAKeyParsesNoRule(t *testing.T) {
+	e := New(Options{Journal: new(nothing)})
+	l := Limit{Rule: *mustParse("p", "TOKEN 1000000 1000000 1m").Rule(), Cost: 1}
+	l.Hold = reserve.Request{Call: []byte("call"), TTL: 1000}
+	tx, n := e.NewTx(), 0
+	allocations := testing.AllocsPerRun(100, func() {
+		l.Key = e.Key(fmt.Append(nil, "key-", n))
+		n++
+		tx.Begin(epoch, 0, []Key{l.Key}, true)
+		_, err := tx.Decide(&l)
+		require.NoError(t, err)
+		tx.End()
+	})
+	assert.Less(t, allocations, 20.0)
+}

@@ -60,7 +60,7 @@ type Tx struct {
 
 	settled []reserve.Settled // of Settle
 
-	packed []byte // the elements of Insert
+	packed []byte // the elements of Insert, the text of terms
 
 	fetched int // a sum that makes the reads of Prefetch count as used
 

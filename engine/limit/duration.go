@@ -111,13 +111,19 @@ func equalFold(b []byte, name string) bool {
 
 // DurationText returns a duration of ms milliseconds, at least 1, as ParseDuration reads it, in the
 // largest unit up to days of which it is a multiple.
-func DurationText(ms int64) string {
-	for _, unit := range []string{"d", "h", "m", "s"} {
-		if length := unitMs([]byte(unit)); ms%length == 0 {
-			return strconv.FormatInt(ms/length, 10) + unit
+func DurationText(ms int64) string { return string(AppendDuration(nil, ms)) }
+
+// AppendDuration appends what DurationText returns.
+func AppendDuration(b []byte, ms int64) []byte {
+	unit := "ms"
+	for _, name := range [...]string{"s", "m", "h", "d"} {
+		length := unitMs([]byte(name))
+		if ms%length != 0 {
+			break
 		}
+		unit = name
 	}
-	return strconv.FormatInt(ms, 10) + "ms"
+	return append(strconv.AppendInt(b, ms/unitMs([]byte(unit)), 10), unit...)
 }
 
 // After returns now + ms, saturated at math.MaxInt64.

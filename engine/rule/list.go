@@ -1,6 +1,10 @@
 package rule
 
-import "bytes"
+import (
+	"bytes"
+	"hash/maphash"
+	"sync/atomic"
+)
 
 // AppendRules appends rules as ParseRules reads them: SLIDE 5 1m,SLIDE 100 1d.
 func AppendRules(b []byte, rules []Rule) []byte {
@@ -8,20 +12,36 @@ func AppendRules(b []byte, rules []Rule) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, rules[i].String()...)
+		b = rules[i].append(b)
 	}
 	return b
 }
 
-// ParseRules parses one or more rules.
+// parsed is rules and their text.
+type parsed struct {
+	text  string
+	rules []Rule
+}
+
+// recent has what was parsed lately, by the hashes of the texts: keys often have the same rules.
+var recent [256]atomic.Pointer[parsed]
+
+var seed = maphash.MakeSeed()
+
+// ParseRules parses one or more rules. The result is not to be changed: others have it too.
 func ParseRules(text []byte) ([]Rule, error) {
-	var rules []Rule
+	place := &recent[maphash.Bytes(seed, text)%uint64(len(recent))]
+	if l := place.Load(); l != nil && l.text == string(text) {
+		return l.rules, nil
+	}
+	l := parsed{text: string(text)}
 	for one := range bytes.SplitSeq(text, []byte{','}) {
 		d, err := ParseStored(nil, bytes.Split(one, []byte{' '}))
 		if err != nil {
 			return nil, err
 		}
-		rules = append(rules, d.Rule)
+		l.rules = append(l.rules, d.Rule)
 	}
-	return rules, nil
+	place.Store(&l)
+	return l.rules, nil
 }

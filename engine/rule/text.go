@@ -1,33 +1,44 @@
 package rule
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 
 	"rlserver/engine/limit"
 )
 
 // String returns the rule as ParsePolicy reads it: SLIDE 5 1m.
-func (r *Rule) String() string {
-	text := r.Kind.Algorithm().Name
+func (r *Rule) String() string { return string(r.append(nil)) }
+
+// append appends the text of the rule.
+func (r *Rule) append(b []byte) []byte {
+	b = append(b, r.Kind.Algorithm().Name...)
 	switch r.Kind {
 	case Slide:
-		text += fmt.Sprintf(" %d %s", r.Slide.Limit, limit.DurationText(r.Slide.Length))
+		return limit.AppendDuration(appendCount(b, r.Slide.Limit), r.Slide.Length)
 	case Token:
-		text += fmt.Sprintf(" %d %d %s", r.Token.Capacity, r.Token.Refill, limit.DurationText(r.Token.Period))
+		return limit.AppendDuration(appendCount(b, r.Token.Capacity, r.Token.Refill), r.Token.Period)
 	case Fixed:
-		text += fmt.Sprintf(" %d %s", r.Fixed.Limit, windowText(r.Fixed.Window))
+		return appendWindow(appendCount(b, r.Fixed.Limit), r.Fixed.Window)
 	case Lease:
-		text += fmt.Sprintf(" %d %s", r.Lease.Limit, limit.DurationText(r.Lease.TTL))
-	case Leaky:
-		text += fmt.Sprintf(" %d %s", r.Token.Refill, limit.DurationText(r.Token.Period))
-		if r.Token.Capacity > 1 {
-			text += fmt.Sprintf(" QUEUE %d", r.Token.Capacity-1)
-		}
+		return limit.AppendDuration(appendCount(b, r.Lease.Limit), r.Lease.TTL)
 	case Counter:
-		text += fmt.Sprintf(" %d %s", r.Counter.Limit, limit.DurationText(r.Counter.Window))
+		return limit.AppendDuration(appendCount(b, r.Counter.Limit), r.Counter.Window)
 	}
-	return text
+	b = limit.AppendDuration(appendCount(b, r.Token.Refill), r.Token.Period)
+	if r.Token.Capacity > 1 {
+		b = strconv.AppendInt(append(b, " QUEUE "...), r.Token.Capacity-1, 10)
+	}
+	return b
+}
+
+// appendCount appends numbers between spaces.
+func appendCount(b []byte, numbers ...int64) []byte {
+	b = append(b, ' ')
+	for _, n := range numbers {
+		b = append(strconv.AppendInt(b, n, 10), ' ')
+	}
+	return b
 }
 
 // Length returns the window of the rule at Unix millisecond now, or its period, in ms.
@@ -46,12 +57,12 @@ func (r *Rule) Length(now int64) int64 {
 	return end - start
 }
 
-func windowText(w limit.Windows) string {
+func appendWindow(b []byte, w limit.Windows) []byte {
 	switch {
 	case w.Unit == 0:
-		return limit.DurationText(w.Length)
+		return limit.AppendDuration(b, w.Length)
 	case w.Zone == nil || w.Zone == time.UTC:
-		return w.Unit.String()
+		return append(b, w.Unit.String()...)
 	}
-	return w.Unit.String() + " TZ " + w.Zone.String()
+	return append(append(append(b, w.Unit.String()...), " TZ "...), w.Zone.String()...)
 }
