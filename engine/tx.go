@@ -153,7 +153,7 @@ func (tx *Tx) Join(keys []Key) bool {
 		if !free && !slices.Contains(tx.locked, sh) {
 			return false
 		}
-		if tx.e.Holds.Of(keys[i].Hash) != tx.kept.Call {
+		if !tx.e.Holds.Empty() && tx.e.Holds.Of(keys[i].Hash) != tx.kept.Call {
 			if free {
 				sh.mu.Unlock()
 			}
@@ -473,8 +473,8 @@ func (tx *Tx) delete(k Key, o object.Object) {
 const MaxPrefetched = replay.MaxGroup
 
 // Prefetch loads the objects of keys that Begin or Join was given into the CPU's caches, all at
-// once: otherwise the calls would wait for each in turn. With a single key it does nothing. See
-// table.Prefetch.
+// once: otherwise the calls would wait for each in turn. With a single key, however often, it does
+// nothing. See table.Prefetch.
 func (tx *Tx) Prefetch(keys []Key) {
 	if len(keys) < 2 {
 		return
@@ -482,7 +482,8 @@ func (tx *Tx) Prefetch(keys []Key) {
 	var places [MaxPrefetched]table.Place
 	found := places[:0]
 	for i := range keys[:min(len(keys), len(places))] {
-		if t := tx.e.shardOf(keys[i]).dbs[tx.db].keys; t != nil {
+		again := i > 0 && keys[i].Hash == keys[i-1].Hash
+		if t := tx.e.shardOf(keys[i]).dbs[tx.db].keys; t != nil && !again {
 			found = append(found, table.Place{Table: t, Hash: tx.e.place(keys[i].Hash)})
 		}
 	}

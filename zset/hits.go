@@ -195,14 +195,20 @@ func (s *Set) hitsBefore(c *cut) int {
 
 // place returns how many elements before a rank are no hits, and whether the element there is one.
 func (s *Set) place(i int) (others int, isHit bool) {
-	if i < 0 || i >= s.Len() {
-		panic("zset: rank out of range")
+	hits, n := 0, s.rest.len()
+	if s.log != nil {
+		hits = s.log.Len()
 	}
-	if s.log == nil || s.log.Len() == 0 {
+	switch {
+	case i < 0 || i >= hits+n:
+		panic("zset: rank out of range")
+	case hits == 0:
 		return i, false
+	case n == 0:
+		return 0, true
 	}
 	others = s.othersBefore(i)
-	return others, others == s.rest.len() || s.rankOfOther(others) != i
+	return others, others == n || s.rankOfOther(others) != i
 }
 
 // othersBefore returns how many of the elements [0,i) are no hits.

@@ -306,9 +306,12 @@ type Place struct {
 	guess object.Object // the object that Find probably returns, nil or another one
 }
 
-// Prefetch loads the objects at all places into the CPU's caches, see dict.Dict.Prefetch. The
-// result has no meaning, but the caller must use it.
+// Prefetch loads the objects at all places into the CPU's caches, see dict.Dict.Prefetch. A single
+// one is left to who uses it. The result has no meaning, but the caller must use it.
 func Prefetch(list []Place) (sum int) {
+	if len(list) == 1 {
+		return 0
+	}
 	for i := range list {
 		sum += list[i].Table.dict.Prefetch(list[i].Hash)
 	}

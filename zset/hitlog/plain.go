@@ -331,7 +331,10 @@ func (l *plain) At(rank int) (at int64, seq uint64) {
 
 // TimeAt returns the time of the hit of a rank, which exists.
 func (l *plain) TimeAt(rank int) int64 {
-	if rank == l.Len()-1 {
+	switch rank { // those that decisions ask for most
+	case 0:
+		return l.First()
+	case l.Len() - 1:
 		return l.at
 	}
 	i, rest := l.find(rank)
