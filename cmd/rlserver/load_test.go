@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/engine"
+	"rlserver/internal/clock"
+	"rlserver/internal/process"
+	"rlserver/persistence"
 )
 
 func TestClientsAreAcceptedWhenTheDataIsLoaded(t *testing.T) {
@@ -80,4 +87,23 @@ func TestFirstCallIsNotAnsweredWithLoading(t *testing.T) {
 		conn.Close()
 		p.Process.Kill()
 	}
+}
+
+// A start has all processors, although one is left free until there is load.
+func TestDataIsLoadedOnAllProcessors(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "")
+	before := runtime.GOMAXPROCS(3)
+	defer runtime.GOMAXPROCS(before)
+	c := clock.New(clock.System(), slog.New(slog.DiscardHandler))
+	data, err := persistence.Open(persistence.Options{Dir: t.TempDir(), AppendOnly: true, Clock: c.Now,
+		Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	p := &parts{
+		processors: process.FitProcessors(), clock: c, data: data,
+		engine: engine.New(engine.Options{Journal: data}),
+	}
+	require.Equal(t, 2, runtime.GOMAXPROCS(0))
+	require.NoError(t, standalone{}.restore(t.Context(), p))
+	assert.Equal(t, 3, runtime.GOMAXPROCS(0), "until a tick with enough load")
+	require.NoError(t, data.Close())
 }

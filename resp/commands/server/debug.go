@@ -198,6 +198,7 @@ func debugReload(c *command.Call) error {
 		}
 	}
 
+	c.TakesLong()
 	c.Tx.BeginAll(c.Env.Clock(), c.DB, false)
 	keys := c.Tx.Reload()
 	c.Tx.End()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/internal/storage"
+	"rlserver/resp"
 	"rlserver/resp/command/commandtest"
 	"rlserver/resp/commands/server"
 	"rlserver/resp/config"
@@ -65,6 +66,24 @@ func TestDebugReloadSaves(t *testing.T) {
 	c.Check([]resptest.Answer{
 		{"DEBUG RELOAD", "-ERR the snapshot failed: the server's log says why"}, {"GET k", "$1 v"},
 	})
+}
+
+// All keys are rebuilt: meanwhile all processors are used, not before and not afterwards.
+func TestDebugReloadUsesAllProcessors(t *testing.T) {
+	store, long, begun := new(resptest.Store), 0, 0
+	ts := resptest.Start(t, config.Defaults{"enable-debug-command": "yes"}, resptest.With(store),
+		func(o *resp.Options) {
+			o.LongCall = func() func() {
+				assert.Equal(t, "save", store.Taken())
+				begun++
+				long++
+				return func() { long-- }
+			}
+		})
+	c := ts.Dial()
+	c.Check([]resptest.Answer{{"SET k v", "+OK"}, {"DEBUG RELOAD", "+OK"}, {"GET k", "$1 v"}})
+	assert.Equal(t, 1, begun)
+	assert.Zero(t, long)
 }
 
 // Lengths are those of Redis for encodings that do not compress. The call is no access of the key.
