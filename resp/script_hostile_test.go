@@ -1,7 +1,9 @@
 package resp
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -145,6 +147,44 @@ func TestScriptsThatTakeLongUseAllProcessors(t *testing.T) {
 	begun.Store(0)
 	assert.Equal(t, ":5", c.eval("return 5", "1", "k"))
 	assert.Zero(t, begun.Load())
+}
+
+// faulty is a log that panics at messages with a text.
+type faulty struct {
+	slog.Handler
+	text string
+}
+
+func (f faulty) Enabled(context.Context, slog.Level) bool { return true }
+
+func (f faulty) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, f.text) {
+		panic(r.Message)
+	}
+	return nil
+}
+
+// If the second script of a transaction cannot be compiled, the first one is not kept.
+func TestAFaultInCompilingAheadKeepsNothing(t *testing.T) {
+	ts := startServer(t, config.Defaults{}, func(o *Options) {
+		o.Log = slog.New(faulty{slog.DiscardHandler, "a script has flags"})
+	})
+	c := ts.dial()
+	for source, want := range map[string]string{
+		"#!lua flags=unknown\nreturn 2": "-ERR internal error",
+		"this does not compile":         "*2 :1 -ERR Error compiling script",
+		strings.Repeat(" ", 4<<20):      "-ERR the new scripts of a transaction are too long",
+	} {
+		require.Equal(t, "+OK", c.send("MULTI"))
+		require.Equal(t, "+QUEUED", c.send("EVAL", "return 1", "0"))
+		require.Equal(t, "+QUEUED", c.send("EVAL", source, "0"))
+		assert.Contains(t, c.send("EXEC"), want)
+		for _, text := range []string{"return 1", source} {
+			_, _, kept := ts.Scripts.Ahead(lua.SHA1(text))
+			assert.False(t, kept, "%.30s after %.30s", text, source)
+		}
+		require.Equal(t, "+OK", c.send("SCRIPT", "FLUSH"))
+	}
 }
 
 // A transaction that compiles scripts has no locks meanwhile, also if it drops them first.

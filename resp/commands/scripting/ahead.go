@@ -13,10 +13,14 @@ const errAheadLong = engine.Error("ERR the new scripts of a transaction are too 
 // is not compiled again.
 func compileAhead(c *command.Call, calls []command.Prepared) (release func(), err error) {
 	a := aheadOf{Call: c}
+	defer func() {
+		if release == nil { // an error, or a panic
+			a.release()
+		}
+	}()
 	for i := range calls {
 		if calls[i].Command.Ahead != nil {
 			if err := a.compile(calls[i].Words[calls[i].Name]); err != nil {
-				a.release()
 				return nil, err
 			}
 		}
