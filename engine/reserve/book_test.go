@@ -195,6 +195,19 @@ func TestForgottenReservationsTakeNoMemory(t *testing.T) {
 	}
 }
 
+// Nor does the list of its pages: that of 100,000 reservations takes 100 KB.
+func TestTheListOfPagesShrinks(t *testing.T) {
+	b := New()
+	for n, most := range map[int]int{64 * 100: 400, 64: 4, 1: 4, 0: 0} {
+		for i := range 100_000 {
+			b.Put(Reservation{Call: fmt.Append(nil, i), Amount: 1, Until: int64(i)})
+		}
+		b.Forget(100_000 - n)
+		require.LessOrEqual(t, cap(b.pages), most, n)
+		require.Equal(t, n, b.Len())
+	}
+}
+
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -1,6 +1,9 @@
 package reserve
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // ref is the number of a node, from 1; 0 is none.
 type ref uint32
@@ -56,7 +59,9 @@ func (b *Book) drop(x ref) {
 		p.tidy()
 	} else {
 		*p = page{}
-		b.pages = b.pages[:end]
+		if b.pages = b.pages[:end]; cap(b.pages) > 4*end {
+			b.pages = slices.Clone(b.pages)
+		}
 	}
 	if i := int(x-1) / pageNodes; i < end {
 		b.pages[i].tidy()
