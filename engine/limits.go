@@ -343,7 +343,7 @@ func (tx *Tx) admitsFrom(p *part, t int64) int64 {
 
 // recordPart records an admitted call. It returns the key's object afterwards.
 func (tx *Tx) recordPart(p *part) object.Object {
-	if p.reserves() {
+	if p.limit.Hold.TTL > 0 && p.limit.algorithm().alone != nil {
 		return tx.reserve(p)
 	}
 	if p.repeated {

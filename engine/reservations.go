@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -134,27 +135,32 @@ func (tx *Tx) recallsFrom(p *part, t int64) int64 {
 	return min(limit.After(t, d.RetryAfter), max(t, gone))
 }
 
-// reserves reports whether an admitted call reserves its cost.
-func (p *part) reserves() bool {
-	return p.limit.Hold.TTL > 0 && p.limit.algorithm().alone != nil
-}
-
 // reserve records the reservation of an admitted call, and the rules that it was made by.
 func (tx *Tx) reserve(p *part) object.Object {
 	if p.repeated && p.renewed == 0 {
 		return p.object // it is settled
 	}
-	amount := p.cost
-	if p.renewed > 0 {
-		amount = p.renewed
-	}
-	hold := effect.Hold{Amount: amount, Until: limit.After(tx.now, p.limit.Hold.TTL)}
+	hold := effect.Hold{Amount: cmp.Or(p.renewed, p.cost), Until: limit.After(tx.now, p.limit.Hold.TTL)}
 	o := tx.enter(p, p.limit.Hold.Call, hold, limit.After(tx.now, p.answer.ResetAfter))
-	if x, terms := object.ExtensionOf(o), tx.termsOf(p); x != nil && !slices.Equal(x.Terms, terms) {
-		tx.packed = rule.AppendRules(tx.packed[:0], terms)
-		o = tx.apply(o, &effect.Effect{Kind: effect.Terms, Key: p.limit.Key, Value: tx.packed})
+	return tx.agree(p, o, 0)
+}
+
+// agree records the rules of a part, whose limits were raised: later calls are settled by them.
+func (tx *Tx) agree(p *part, o object.Object, raised int64) object.Object {
+	tx.terms = append(tx.terms[:0], p.limit.Rule)
+	for i := p.first + 1; p.several && i < len(tx.limits); i++ {
+		if tx.limits[i].Key.Is(p.limit.Key) {
+			tx.terms = append(tx.terms, tx.limits[i].Rule)
+		}
 	}
-	return o
+	for i := range tx.terms {
+		*tx.terms[i].Bound() -= raised
+	}
+	if x := object.ExtensionOf(o); x == nil || slices.Equal(x.Terms, tx.terms) {
+		return o
+	}
+	tx.packed = rule.AppendRules(tx.packed[:0], tx.terms)
+	return tx.apply(o, &effect.Effect{Kind: effect.Terms, Key: p.limit.Key, Value: tx.packed})
 }
 
 // enter enters what a call has reserved, or that it is settled, in the book of a key that its
@@ -186,17 +192,6 @@ func (tx *Tx) outlast(at int64, b *reserve.Book, s *ban.State) int64 {
 		return at
 	}
 	return max(at, tx.e.memory.Reservations.Ends(b, 0))
-}
-
-// termsOf returns the rules of a part, until the next call.
-func (tx *Tx) termsOf(p *part) []rule.Rule {
-	tx.terms = append(tx.terms[:0], p.limit.Rule)
-	for i := p.first + 1; p.several && i < len(tx.limits); i++ {
-		if tx.limits[i].Key.Is(p.limit.Key) {
-			tx.terms = append(tx.terms, tx.limits[i].Rule)
-		}
-	}
-	return tx.terms
 }
 
 // SlideAs is Slide for a call that has all fields of a limit but the rule.
@@ -323,6 +318,9 @@ func (tx *Tx) settlePart(p *part, call []byte) {
 		p.object = tx.recordUntil(p, tx.outlast(resetAt, p.book, p.ban))
 	}
 	p.object = tx.enter(p, call, effect.Hold{Until: tx.now}, resetAt)
+	if x := object.ExtensionOf(p.object); x != nil && len(x.Terms) == 0 {
+		p.object = tx.agree(p, p.object, limit.MaxCount)
+	}
 	p.book = object.ExtensionOf(p.object).Reservations()
 	d := limit.Decision{Allowed: true, Limit: p.answer.Limit - limit.MaxCount}
 	d.Remaining = max(p.answer.Remaining-limit.MaxCount, 0)

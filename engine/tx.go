@@ -56,7 +56,7 @@ type Tx struct {
 	budget int            // of All: how many hits in the future may still be skipped
 	check  check          // of Check
 	view   view           // of limits with reservations
-	terms  []rule.Rule    // of termsOf
+	terms  []rule.Rule    // of agree
 
 	settled []reserve.Settled // of Settle
 
