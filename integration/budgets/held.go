@@ -45,7 +45,7 @@ func (r *run) compare(customer, budget int, list []any, s sent) {
 		listed[id] = true
 		x := h.open[customer][id]
 		if x == nil {
-			r.report.find("RL.HOLDS lists %s of customer %d, which has nothing reserved", id, customer)
+			r.report.find("RL.HOLDS lists %s at %d µs, which has nothing reserved: %+v", id, s.first, h.find(id))
 			continue
 		}
 		r.compareEntry(x, budget, entry[1].(int64), entry[2].(int64)*1000, s)
@@ -91,12 +91,12 @@ func (x *call) surelyHeld(s sent) bool {
 // over is when a call has nothing reserved any more for certain; 0: that is not known.
 func (x *call) over() int64 {
 	switch {
-	case x.lost:
-		return x.hold.first + x.ttl + forgetAfter
-	case x.hold.answered == 0: // it is on its way
+	case x.hold.answered == 0 && !x.lost: // it is on its way
 		return 0
 	case x.settle.answered > 0:
 		return x.settle.answered
+	case x.lost || x.hold.times > 1: // a node may have it, or one that was sent before
+		return max(x.hold.first, x.hold.last) + callTimeout.Microseconds() + x.ttl + x.slow
 	default:
 		return x.hold.answered + x.ttl + x.slow
 	}

@@ -46,6 +46,16 @@ func newHistory() *history {
 	return h
 }
 
+// find returns what is known of a call: that was forgotten as it should have nothing reserved.
+func (h *history) find(id string) (c call) {
+	for _, x := range h.calls {
+		if x.id == id {
+			c = *x
+		}
+	}
+	return c
+}
+
 // begin notes a call before its reservation is sent; lost: the client will be killed then.
 func (h *history) begin(c *call, now int64, lost bool) {
 	h.mu.Lock()
