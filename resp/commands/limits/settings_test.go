@@ -112,3 +112,21 @@ func TestBoundOfOverrides(t *testing.T) {
 	assert.Equal(t, 1, c.InfoNumber("number_of_overrides"))
 	assert.Equal(t, 1, c.InfoNumber("max_overrides"))
 }
+
+// Overrides do not count for maxmemory, so that many of them evict no key. Beyond it there are no
+// further ones.
+func TestNoOverridesWithoutMemory(t *testing.T) {
+	c := resptest.Start(t, config.Defaults{"maxmemory": "64mb", "maxmemory-policy": "noeviction"}).Dial()
+	c.Check([]resptest.Answer{
+		{"RL.POLICY SET a SLIDE 5 1m", "+OK"},
+		{"RL.POLICY SET a SLIDE 6 1m FOR ann", "+OK"},
+		{"SETRANGE large 2000000 x", ":2000001"},
+		{"CONFIG SET maxmemory 1mb", "+OK"},
+		{"RL.POLICY SET a SLIDE 6 1m FOR bob", "-OOM command not allowed when used memory > 'maxmemory'."},
+		{"RL.POLICY GET a FOR bob", "$-1"},
+		{"RL.POLICY GET a FOR ann", "$10 SLIDE 6 1m"},
+		{"RL.POLICY DEL a FOR ann", ":1"},
+		{"DEL large", ":1"},
+		{"RL.POLICY SET a SLIDE 6 1m FOR bob", "+OK"},
+	})
+}
