@@ -258,22 +258,26 @@ func heap() uint64 {
 // Prefetch guesses what Find returns, or nothing, for keys that are there and that are not.
 func TestPrefetch(t *testing.T) {
 	table, right := newTable(), 0
-	places := []Place{{Table: table, Hash: hashOf("key")}}
+	other := Place{Table: table, Hash: hashOf("other")}
+	places := []Place{other, {Table: table, Hash: hashOf("key")}}
 	assert.Zero(t, Prefetch(places))
-	assert.Nil(t, places[0].guess)
+	assert.Nil(t, places[1].guess)
 	for i := range 1000 {
 		name := fmt.Sprint(i)
 		table.Create(hashOf(name), object.FormCounter, []byte(name), 0)
 	}
 	for i := range 2000 {
 		name := fmt.Sprint(i)
-		places := []Place{{Table: table, Hash: hashOf(name)}}
+		places := []Place{other, {Table: table, Hash: hashOf(name)}}
 		Prefetch(places)
-		if o := places[0].guess; o != nil && o == table.Find(hashOf(name), []byte(name)) {
+		if o := places[1].guess; o != nil && o == table.Find(hashOf(name), []byte(name)) {
 			right++
 		}
 	}
 	assert.Greater(t, right, 900)
+	alone := []Place{{Table: table, Hash: hashOf("1")}}
+	assert.Zero(t, Prefetch(alone))
+	assert.Nil(t, alone[0].guess)
 }
 
 // Sweep, Scan and Random visit all objects.
