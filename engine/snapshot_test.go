@@ -18,6 +18,7 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
+	"rlserver/engine/reserve"
 	"rlserver/internal/dict"
 	"rlserver/zset"
 )
@@ -470,6 +471,42 @@ func TestSnapshotOfLargeCollections(t *testing.T) {
 	assert.Equal(t, map[string]effect.Kind{"h": effect.Expire, "z": effect.Expire}, last)
 }
 
+// Small collections are visited whole, also those that exceed the size of a step together with
+// others, whether the walk reaches them or a change saves them.
+func TestSnapshotOfManySmallCollections(t *testing.T) {
+	b := newKeyspace(t)
+	elements := func(n, size int) (list [][]byte) {
+		for i := range n {
+			list = append(list, fmt.Appendf(nil, "%0*d", size, i))
+		}
+		return list
+	}
+	l := Limit{Rule: *mustParse("p", "TOKEN 1000000 1000000 1m").Rule(), Cost: 1}
+	var names []string
+	const keys = 200
+	for i := range keys {
+		names = append(names, fmt.Sprint("list", i), fmt.Sprint("set", i), fmt.Sprint("few", i), fmt.Sprint("held", i))
+		b.do(func(k []Key) {
+			b.tx.Insert(k[0], object.TypeList, 0, elements(100, 30)...)
+			b.tx.Insert(k[1], object.TypeSet, 0, elements(100, 30)...)
+			b.tx.Insert(k[2], object.TypeSet, 0, elements(5, 10_000)...)
+			for j := range 100 {
+				l.Key, l.Hold = k[3], reserve.Request{Call: fmt.Append(nil, j), TTL: 1000}
+				_, err := b.tx.Decide(&l)
+				require.NoError(t, err)
+			}
+		}, names[4*i:]...)
+	}
+	r := restore(t, b.e, b.log)
+	for i := 0; r.s.Step(r.visit); i++ {
+		for j := i * 40; j < min(len(names), (i+1)*40); j++ { // half of them before the walk does
+			b.do(func(k []Key) { b.tx.Delete(k[0]) }, names[len(names)-1-j])
+		}
+	}
+	r.finish()
+	r.catchUp(b.e, b.log)
+}
+
 // A packed hash of a few hundred fields changes after the walk has reached it and before it is
 // visited.
 func TestSnapshotOfMediumHash(t *testing.T) {
@@ -496,7 +533,7 @@ func TestSnapshotOfMediumHash(t *testing.T) {
 
 // The changes between two steps may keep many batches of old versions.
 func TestSnapshotWhileAllKeysChange(t *testing.T) {
-	const keys = 4000
+	const keys = 2000
 	b := newKeyspace(t)
 	tokens(b.e, keys)
 	r := restore(t, b.e, b.log)

@@ -26,19 +26,27 @@ type Batch struct {
 	Text    []byte // copies of text that may change in the keyspace
 	Weight  int
 	Large   []*Large
+
+	adding bool // see Full
 }
 
-// Full reports whether the batch has reached the size of one step.
-func (b *Batch) Full() bool { return b.Weight >= StepBytes }
+// Full reports whether the batch has reached the size of one step. While Add adds an object, it is
+// never full: an object is added whole or postponed.
+func (b *Batch) Full() bool { return b.fullWith(0) }
+
+// fullWith is Full for a batch with some more bytes.
+func (b *Batch) fullWith(more int) bool { return !b.adding && b.Weight+more >= StepBytes }
 
 // Add adds an object, under the lock of its shard.
 func (b *Batch) Add(db int, o Object) {
 	// fields and their values are never overwritten, so they need no copy, nor do names except
 	// those of records
 	f := effect.Effect{DB: db, Key: effect.Key{Name: BytesOf(o.Name())}}
+	b.adding = true
 	if o.save(b, f) {
 		b.End()
 	}
+	b.adding = false
 }
 
 // putState adds a limiter's state.
@@ -115,7 +123,7 @@ func (b *Batch) putElements(f effect.Effect, t Type, rank int, elements iter.Seq
 	start := len(b.Text)
 	for e := range elements {
 		b.Text = effect.AppendElement(b.Text, e)
-		if n++; b.Weight+len(b.Text)-start >= StepBytes {
+		if n++; b.fullWith(len(b.Text) - start) {
 			break
 		}
 	}

@@ -80,7 +80,7 @@ func (o *Set) Clone(name string) Object {
 }
 
 func (o *Set) save(b *Batch, f effect.Effect) (whole bool) {
-	if o.members.Len() > SmallCount {
+	if o.members.Len() > SmallCount || o.members.text > SmallBytes {
 		b.postpone(newLarge(f, o.ExpireAt, &o.members, func(b *Batch, f effect.Effect, pairs []pair) (n int) {
 			return b.putElements(f, TypeSet, 0, func(yield func([]byte) bool) {
 				for _, p := range pairs {
