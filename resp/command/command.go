@@ -30,6 +30,7 @@ type Command struct {
 	Complexity string
 	Summary    string
 	Tips       string // for clients and proxies, separated by spaces
+	DocFlags   string // of COMMAND DOCS, separated by spaces: deprecated, syscmd
 	Deprecated string // since which version; ReplacedBy says what to use instead
 	ReplacedBy string
 

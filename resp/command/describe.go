@@ -399,8 +399,11 @@ func writeCommandDocs(r *wire.Reply, c *Command) {
 	if c.Complexity != "" {
 		fields = append(fields, docField{"complexity", text(c.Complexity)})
 	}
+	if c.DocFlags != "" {
+		fields = append(fields, docField{"doc_flags", func() { writeWords(r, c.DocFlags) }})
+	}
 	if c.Deprecated != "" {
-		fields = append(fields, docField{"doc_flags", func() { writeWords(r, "deprecated") }},
+		fields = append(fields,
 			docField{"deprecated_since", text(c.Deprecated)}, docField{"replaced_by", text(c.ReplacedBy)})
 	}
 	if c.Syntax != "" {

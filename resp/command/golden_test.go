@@ -86,6 +86,9 @@ func (c *description) describe(docs map[string]any) {
 			c.Docs[name] = text
 		}
 	}
+	if words, ok := docs["doc_flags"]; ok {
+		c.Docs["doc_flags"] = strings.Join(texts(words), " ")
+	}
 	if list, ok := docs["arguments"].([]any); ok {
 		c.Syntax = command.Join(c.tree(list), " ")
 	}

@@ -20,6 +20,7 @@ type recorded struct {
 	Tips         []string
 	Docs         struct {
 		Summary, Since, Complexity string
+		Flags                      string `json:"doc_flags"`
 		DeprecatedSince            string `json:"deprecated_since"`
 		ReplacedBy                 string `json:"replaced_by"`
 	}
@@ -49,6 +50,7 @@ func (c *Command) Quoted() *Command {
 		q.Complexity = cmp.Or(c.Complexity, r.Docs.Complexity)
 		q.Summary = cmp.Or(c.Summary, r.Docs.Summary)
 		q.Tips = cmp.Or(c.Tips, strings.Join(r.Tips, " "))
+		q.DocFlags = cmp.Or(c.DocFlags, r.Docs.Flags)
 		q.Deprecated = cmp.Or(c.Deprecated, r.Docs.DeprecatedSince)
 		q.ReplacedBy = cmp.Or(c.ReplacedBy, r.Docs.ReplacedBy)
 	}
