@@ -16,6 +16,7 @@ type Scripts struct {
 	// turn is held by a script that takes long, for TurnTime: all of them together use one
 	// processor, and leave the others to other calls. Who has it waits for no other lock.
 	turn sync.Mutex
+	yielding
 	// Compiling is held while a large script is compiled: that takes many times its length.
 	Compiling sync.Mutex
 

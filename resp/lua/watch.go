@@ -134,6 +134,7 @@ func (w *watch) lookAtTime() {
 	}
 	if now.Sub(w.begun) > TurnTime && now.Sub(w.turn) > TurnTime {
 		w.endTurn()
+		w.all.yield()
 		w.all.turn.Lock()
 		w.turn = time.Now()
 	}
