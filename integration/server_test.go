@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := m.Run()
+	code := clustertest.Run(m)
 	os.RemoveAll(buildDir)
 	os.Exit(code)
 }

@@ -11,8 +11,11 @@ import (
 // nodes, so that a processor serves several.
 const atOnce = 4
 
-// Main runs the tests of a package, for its TestMain. The flag -parallel has the last word.
-func Main(m *testing.M) {
+// Main runs the tests of a package, for its TestMain.
+func Main(m *testing.M) { os.Exit(Run(m)) }
+
+// Run runs the tests of a package, and returns the exit code. The flag -parallel has the last word.
+func Run(m *testing.M) int {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
@@ -21,5 +24,5 @@ func Main(m *testing.M) {
 			panic(err)
 		}
 	}
-	os.Exit(m.Run())
+	return m.Run()
 }
