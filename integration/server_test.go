@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := clustertest.Run(m)
+	code := m.Run()
 	os.RemoveAll(buildDir)
 	os.Exit(code)
 }

@@ -11,11 +11,8 @@ import (
 // nodes, so that a processor serves several.
 const atOnce = 4
 
-// Main runs the tests of a package, for its TestMain.
-func Main(m *testing.M) { os.Exit(Run(m)) }
-
-// Run runs the tests of a package, and returns the exit code. The flag -parallel has the last word.
-func Run(m *testing.M) int {
+// Main runs the tests of a package, for its TestMain. The flag -parallel has the last word.
+func Main(m *testing.M) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
@@ -24,5 +21,5 @@ func Run(m *testing.M) int {
 			panic(err)
 		}
 	}
-	return m.Run()
+	os.Exit(m.Run())
 }
