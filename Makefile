@@ -22,7 +22,7 @@ QUICK := '-gcflags=all=-dwarf=false' '-gcflags=github.com/redis/go-redis/...=-N 
 .PHONY: test
 test: ## all tests in shuffled order, with short random histories and without rueidis; needs only Go (make lint has go vet)
 	GOFLAGS="$$($(GO) env GOFLAGS) $(QUICK)" \
-		$(GO) test $(or $(FULL),-short) -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) -toolexec='env GOGC=400' -vet=off -shuffle=on -timeout=20m ./...
+		$(GO) test $(or $(FULL),-short -p $$((2 * $$(getconf _NPROCESSORS_ONLN)))) -toolexec='env GOGC=400' -vet=off -shuffle=on -timeout=20m ./...
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck, line lengths, and whether the generated documentation is current
