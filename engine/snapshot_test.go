@@ -507,6 +507,22 @@ func TestSnapshotOfManySmallCollections(t *testing.T) {
 	r.catchUp(b.e, b.log)
 }
 
+// Members of a client with the last numbers that hits of a millisecond can have.
+func TestSnapshotOfLastHits(t *testing.T) {
+	for _, n := range []uint64{1, effect.ManyHits - 1, effect.ManyHits, effect.ManyHits + 1, 300} {
+		b := newKeyspace(t)
+		for i := range n {
+			f := effect.Effect{Kind: effect.Add, Key: Key{Name: []byte("k")}, Score: 1}
+			f.Field = effect.Hits{At: 1}.Member(nil, zset.MaxSeq-i)
+			require.NoError(t, b.e.Apply(0, []effect.Effect{f}))
+		}
+		r := restore(t, b.e, b.log)
+		for r.s.Step(r.visit) {
+		}
+		r.finish()
+	}
+}
+
 // A packed hash of a few hundred fields changes after the walk has reached it and before it is
 // visited.
 func TestSnapshotOfMediumHash(t *testing.T) {

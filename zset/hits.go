@@ -81,7 +81,7 @@ func (s *Set) removeHit(at int64, member []byte) {
 // time, or that of a walk through the elements that are no hits, unless at is before 0 or after the
 // year 140000, or such members are there with another score.
 func (s *Set) AddHits(at int64, seq, n uint64) {
-	if at >= 0 && at <= maxName && n <= hitlog.MaxSeq && seq <= hitlog.MaxSeq-n && s.named(at, seq, seq+n) == 0 {
+	if at >= 0 && at <= maxName && n <= hitlog.MaxSeq && seq <= hitlog.MaxSeq-n+1 && s.named(at, seq, seq+n) == 0 {
 		s.hits().Add(at, seq, seq+n)
 		return
 	}

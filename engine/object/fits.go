@@ -35,7 +35,7 @@ func Fits(f *effect.Effect, o Object) bool {
 		return fitsInsert(f, o)
 	case effect.AddHits:
 		return (MissingOr[*ZSet](o) || is[*Log](o)) && 0 <= f.Lo && f.Lo <= ranks(o) &&
-			0 < f.Hits.N && f.Hits.N <= effect.MaxHits && f.Hits.Seq <= zset.MaxSeq-uint64(f.Hits.N)
+			0 < f.Hits.N && f.Hits.N <= effect.MaxHits && f.Hits.Seq <= zset.MaxSeq-uint64(f.Hits.N)+1
 	case effect.Call:
 		return (MissingOr[*ZSet](o) || is[*Log](o)) && 0 <= f.Lo && f.Lo <= ranks(o) && fitsCall(f.Hits)
 	case effect.Uncall:
