@@ -549,7 +549,7 @@ func TestSnapshotOfMediumHash(t *testing.T) {
 
 // The changes between two steps may keep many batches of old versions.
 func TestSnapshotWhileAllKeysChange(t *testing.T) {
-	const keys = 2000
+	const keys = 4000
 	b := newKeyspace(t)
 	tokens(b.e, keys)
 	r := restore(t, b.e, b.log)
