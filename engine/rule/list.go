@@ -26,6 +26,9 @@ type parsed struct {
 // recent has what was parsed lately, by the hashes of the texts: keys often have the same rules.
 var recent [256]atomic.Pointer[parsed]
 
+// maxRecent is the longest text of recent, in bytes: RESTORE brings texts of any length.
+const maxRecent = 1 << 10
+
 var seed = maphash.MakeSeed()
 
 // ParseRules parses one or more rules. The result is not to be changed: others have it too.
@@ -42,6 +45,8 @@ func ParseRules(text []byte) ([]Rule, error) {
 		}
 		l.rules = append(l.rules, d.Rule)
 	}
-	place.Store(&l)
+	if len(text) <= maxRecent {
+		place.Store(&l)
+	}
 	return l.rules, nil
 }
