@@ -3,10 +3,8 @@
 package integration
 
 import (
-	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,9 +18,6 @@ import (
 	"rlserver/integration/network"
 )
 
-// clientsInside is set in the environment of the test that runs in a network namespace of its own.
-const clientsInside = "CLIENTS_INSIDE"
-
 // TestClusterClients kills nodes with SIGKILL, stops them with SIGSTOP and cuts them off, one after
 // another, while clients of five libraries call RL.SLIDE. While a node is gone, each library gets
 // replies for all its keys. No client exceeds its limits. `make clients` runs it.
@@ -31,7 +26,7 @@ func TestClusterClients(t *testing.T) {
 	if dir == "" {
 		t.Skip("make clients runs it")
 	}
-	if os.Getenv(clientsInside) == "" && runInNamespace(t) {
+	if !inNamespace() && runInNamespace(t) {
 		return
 	}
 	c, failures := failingCluster(t)
@@ -124,20 +119,12 @@ func failingCluster(t *testing.T) (*nodes, []failure) {
 		return func(node int) { require.NoError(t, c.run[node].cmd.Process.Signal(s)) }
 	}
 	failures := []failure{{"killed", c.kill, c.start}, {"stopped", signal(syscall.SIGSTOP), signal(syscall.SIGCONT)}}
-	if os.Getenv(clientsInside) == "" {
+	if !inNamespace() {
 		t.Log("NOT TESTED: nodes that are cut off, as this machine does not give network namespaces")
 		c.startAll()
 		return c, failures
 	}
-	net := network.New()
-	require.NoError(t, net.Join(0))
-	for i := range c.run {
-		host := i + 1
-		space, err := network.NewNamespace()
-		require.NoError(t, err)
-		require.NoError(t, space.Do(func() error { return net.Join(host) }))
-		c.hosts, c.spaces = append(c.hosts, network.Address(host)), append(c.spaces, space.Do)
-	}
+	net := c.inNetwork()
 	cutOff := func(node int) {
 		for host := range len(c.run) + 1 {
 			net.Set(node+1, host, network.Link{Cut: true})
@@ -146,22 +133,4 @@ func failingCluster(t *testing.T) (*nodes, []failure) {
 	}
 	c.startAll()
 	return c, append(failures, failure{"cut off", cutOff, func(int) { net.Heal() }})
-}
-
-// runInNamespace runs the test again in a network namespace of its own. It returns false if the
-// machine gives none.
-func runInNamespace(t *testing.T) bool {
-	flags := []string{"-test.run", "^" + t.Name() + "$", "-test.v", "-test.timeout", "0"}
-	cmd := exec.Command("/proc/self/exe", flags...)
-	cmd.Env = append(os.Environ(), clientsInside+"=1")
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.SysProcAttr = network.Alone()
-	probe := exec.Command("ip", "tuntap", "add", "dev", "tun0", "mode", "tun")
-	probe.SysProcAttr = network.Alone()
-	if out, err := probe.CombinedOutput(); err != nil {
-		fmt.Printf("no network namespaces here: %v %s\n", err, out)
-		return false
-	}
-	require.NoError(t, cmd.Run())
-	return true
 }

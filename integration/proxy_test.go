@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +20,7 @@ import (
 // proxied returns a plain client of the proxy port of a node, with RESP2 or RESP3.
 func (c *nodes) proxied(i, protocol int) *redis.Client {
 	client := redis.NewClient(&redis.Options{
-		Addr: "127.0.0.1:" + c.proxy[i], MaxRetries: -1, Protocol: protocol, ContextTimeoutEnabled: true,
+		Addr: net.JoinHostPort(c.host(i), c.proxy[i]), MaxRetries: -1, Protocol: protocol, ContextTimeoutEnabled: true,
 		ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience,
 	})
 	c.t.Cleanup(func() { client.Close() })

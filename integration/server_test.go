@@ -54,9 +54,15 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
+// builtBefore is set in the environment of a test that another one runs: the path of the binary.
+const builtBefore = "TEST_BINARY"
+
 // built returns the path of the binary, which the first caller builds: with the race detector if
 // the tests run with it.
 var built = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv(builtBefore); path != "" {
+		return path, nil
+	}
 	path := filepath.Join(buildDir, "rlserver")
 	args := []string{"build", "-o", path}
 	if withRaceDetector() {

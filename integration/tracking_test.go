@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -19,13 +22,17 @@ type tracker struct {
 	t    *testing.T
 	in   *bufio.Reader
 	told map[string]bool // keys, or "*" for everything, since the last call of told
+	// values that were read, of keys that it has not been told of since
+	copies map[string]string
 }
 
 func track(t *testing.T, address, options string) *tracker {
 	conn, err := dial(address)
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	c := &tracker{Conn: conn, t: t, in: bufio.NewReader(conn), told: make(map[string]bool)}
+	c := &tracker{
+		Conn: conn, t: t, in: bufio.NewReader(conn), told: make(map[string]bool), copies: make(map[string]string),
+	}
 	c.do("HELLO", "3")
 	require.Equal(t, "OK", c.do("CLIENT", "TRACKING", "ON", options).text)
 	return c
@@ -58,9 +65,11 @@ func (c *tracker) next() reply {
 	if r.kind == '>' {
 		if len(r.items[1].items) == 0 {
 			c.told["*"] = true
+			clear(c.copies)
 		}
 		for _, key := range r.items[1].items {
 			c.told[key.text] = true
+			delete(c.copies, key.text)
 		}
 	}
 	return r
@@ -153,4 +162,90 @@ func TestTrackingOnTheProxyPort(t *testing.T) {
 	reader.Close()
 	prefixes.Close()
 	await(t, func() bool { return c.infoOf(0, "stats")["tracking_links"] == "0" })
+}
+
+// copy reads a key, and keeps its value unless another node has to be asked.
+func (c *tracker) copy(key string) {
+	if r := c.do("GET", key); r.kind == '$' {
+		c.copies[key] = r.text
+	}
+}
+
+// A node has missed so much that a snapshot fills it: none of its clients keeps a copy of what has
+// changed before, meanwhile or after, when it leads again. What the snapshot changes is no event of
+// a key.
+func TestTrackingOnANodeThatIsRefilled(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3, "--failover-hold", "60000", "--loglevel", "debug")
+	c.balanced()
+	proxy, port := "127.0.0.1:"+c.proxy[0], c.address(0)
+	trackers := []*tracker{track(t, proxy, ""), track(t, proxy, "BCAST"), track(t, port, ""), track(t, port, "BCAST")}
+	await(t, func() bool { return c.infoOf(0, "stats")["tracking_links"] == "2" })
+	events := c.client(0).PSubscribe(t.Context(), "__keyspace@0__:{k0}*")
+	_, err := events.Receive(t.Context())
+	require.NoError(t, err)
+	defer events.Close()
+	require.NoError(t, c.client(0).ConfigSet(t.Context(), "notify-keyspace-events", "KA").Err())
+	key := func(i int) string { return fmt.Sprint("k", i%12) } // on all nodes
+	other := c.proxied(1, 2)
+	change := func(from, to int) {
+		for i := from; i < to; i++ {
+			require.NoError(t, other.Incr(t.Context(), key(i)).Err())
+		}
+	}
+	copied := func() {
+		for i := range 12 {
+			for _, tr := range trackers {
+				tr.copy(key(i))
+			}
+		}
+	}
+	current := func() {
+		t.Helper()
+		await(t, func() bool {
+			for _, tr := range trackers {
+				tr.do("PING")
+				for key, value := range tr.copies {
+					if value != other.Get(t.Context(), key).Val() {
+						return false
+					}
+				}
+			}
+			return true
+		})
+	}
+	change(0, 24)
+	copied()
+	require.NoError(t, c.run[0].cmd.Process.Signal(syscall.SIGSTOP))
+	await(t, func() bool { // calls that are sent to a node that hangs are waited for
+		one, two := c.infoOf(1, "cluster")["cluster_groups_led"], c.infoOf(2, "cluster")["cluster_groups_led"]
+		return slices.Contains([]string{"04", "13", "22", "31", "40"}, one+two)
+	})
+	change(0, 12)
+	// more entries than a log keeps behind a snapshot, and more than one of its files
+	for range 300 {
+		require.NoError(t, other.Incr(t.Context(), key(0)).Err())
+	}
+	for i := range 40 {
+		require.NoError(t, other.Set(t.Context(), fmt.Sprint("{k0}", i), strings.Repeat("x", 300_000), 0).Err())
+	}
+	for i := 1; i < 3; i++ {
+		client := c.client(i)
+		require.NoError(t, client.BgSave(t.Context()).Err())
+		await(t, func() bool { return infoValue(client, "persistence", "rdb_bgsave_in_progress") == "0" })
+	}
+	change(0, 24)
+	require.NoError(t, c.run[0].cmd.Process.Signal(syscall.SIGCONT))
+	for i := range 100 {
+		copied()
+		change(i, i+3)
+	}
+	current()
+	await(t, func() bool { return strings.Contains(c.run[0].output(), "Installed remote snapshot") })
+	c.balanced()
+	copied()
+	change(0, 12)
+	current()
+	_, err = events.ReceiveTimeout(t.Context(), 10*time.Millisecond)
+	assert.ErrorContains(t, err, "timeout")
 }
