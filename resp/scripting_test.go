@@ -433,6 +433,75 @@ func TestWaitingCallsEndDuringScripts(t *testing.T) {
 	require.Eventually(t, func() bool { return ts.queues.Len() == 0 }, 10*time.Second, time.Millisecond)
 }
 
+// A call that waits for a limit gets BUSY at its timeout if a script holds the key for long: it is
+// not charged, and those behind it are admitted in their order when the script ends. One that only
+// waits behind a call on the key is denied.
+func TestWaitingLimitersEndDuringScripts(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	other := ts.dial()
+	wait := func(n int64, call string) *testClient {
+		c := ts.dial()
+		c.Write([]byte(call + "\r\n"))
+		require.Eventually(t, func() bool { return ts.queues.Waiting.Load() == n }, 10*time.Second, time.Millisecond)
+		return c
+	}
+	require.Equal(t, "+OK", other.do("CONFIG SET lua-time-limit 1"))
+	for _, key := range []string{"{k}", "{k}l"} {
+		require.Contains(t, other.do("RL.SLIDE "+key+" 1 200ms"), "*5 :1")
+	}
+	first := wait(1, "RL.SLIDE {k} 1 200ms WAIT 300ms")
+	second := wait(2, "RL.ALL {k} SLIDE 1 200ms {k}l SLIDE 1 200ms WAIT 1h")
+	third := wait(3, "RL.SLIDE {k} 1 200ms WAIT 1h")
+	behind := wait(4, "RL.SLIDE {k}l 1 200ms WAIT 300ms")
+	running := ts.dial()
+	running.Write([]byte(frame(script, "while true do end", "1", "{k}")))
+	require.Eventually(t, func() bool { return strings.HasPrefix(other.do("GET {k}"), "-BUSY ") },
+		10*time.Second, time.Millisecond)
+	ts.advance(5000)
+	assert.Contains(t, first.read(), "-BUSY ")
+	assert.Contains(t, behind.read(), "*5 :0 :1 ")
+	require.Eventually(t, func() bool { return ts.queues.Waiting.Load() == 2 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, "+OK", other.do("SCRIPT KILL"))
+	assert.Contains(t, running.read(), "SCRIPT KILL")
+	assert.Contains(t, second.read(), "*6 :1 :1 :0 ")
+	assert.Equal(t, ":1", other.do("ZCARD {k}"))
+	assert.EqualValues(t, 1, ts.queues.Waiting.Load())
+	ts.advance(200)
+	assert.Contains(t, third.read(), "*5 :1 :1 :0 ")
+	require.Eventually(t, func() bool { return ts.queues.Len() == 0 }, 10*time.Second, time.Millisecond)
+}
+
+// During a pause no call that waits is charged: neither if CLIENT UNBLOCK ends its waiting, nor if
+// its timeout ends while a script takes long.
+func TestWaitingLimitersAreNotChargedDuringAPause(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c, unblocked, waiting := ts.dial(), ts.dial(), ts.dial()
+	require.Equal(t, "+OK", c.do("CONFIG SET lua-time-limit 1"))
+	for i, w := range []*testClient{unblocked, waiting} {
+		key := fmt.Sprint("k", i)
+		require.Contains(t, c.do("RL.SLIDE "+key+" 1 1ms"), "*5 :1")
+		w.Write([]byte("RL.SLIDE " + key + " 1 1ms WAIT 1ms\r\n"))
+		require.Eventually(t, func() bool { return ts.queues.Waiting.Load() == int64(i)+1 },
+			10*time.Second, time.Millisecond)
+	}
+	require.Equal(t, "+OK", c.do("CLIENT PAUSE 1000000 WRITE"))
+	ts.advance(1)
+	require.Equal(t, ":1", c.do("CLIENT UNBLOCK 2 TIMEOUT"))
+	assert.Equal(t, "-UNBLOCKED client unblocked via CLIENT UNBLOCK", strings.TrimSpace(unblocked.read()))
+
+	running := ts.dial()
+	running.Write([]byte(frame("EVAL_RO", "while true do end", "1", "other")))
+	require.Eventually(t, func() bool { return strings.HasPrefix(c.do("GET other"), "-BUSY ") },
+		10*time.Second, time.Millisecond)
+	ts.advance(5000)
+	time.Sleep(1100 * time.Millisecond) // when it would end behind a script
+	assert.Equal(t, ":0", c.do("EXISTS k0 k1"))
+	require.Equal(t, "+OK", c.do("CLIENT UNPAUSE"))
+	assert.Contains(t, waiting.read(), "*5 :1 :1 :0 ")
+	require.Equal(t, "+OK", c.do("SCRIPT KILL"))
+	assert.Contains(t, running.read(), "SCRIPT KILL")
+}
+
 // untilEnded is a script that changes its keys, and ends when there is a subscriber.
 const untilEnded = `for i = 1, #KEYS do redis.call('SET', KEYS[i], 'half') end
 while redis.call('PUBSUB', 'NUMSUB', 'end')[2] == 0 do end

@@ -256,7 +256,7 @@ func (s *session) pauseBehindScripts(w *waitqueue.Waiter) error {
 		return s.guard.Pause()
 	case left > 0:
 		return s.guard.PauseFor(left)
-	case s.Env.Engine.Holds.Late() > 0:
+	case s.Env.Engine.Holds.Late() > 0 && !s.server.ChangesPaused():
 		w.Unblock(waitqueue.TimedOut)
 		return nil
 	}

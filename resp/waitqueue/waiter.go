@@ -204,10 +204,12 @@ func (w *Waiter) leaveStep(tx *engine.Tx, i int) {
 	defer w.mu.Unlock()
 	switch w.state {
 	case TimedOut:
-		if held && w.popper == nil {
-			w.call.Command = w.prepared.Command
+		switch w.call.Command = w.prepared.Command; {
+		case held && w.popper == nil:
 			w.call.Refuse(command.ErrBusy)
-		} else {
+		case w.popper == nil && w.owner.paused() > 0: // it may not change anything
+			w.call.ReplyError(string(errUnblocked))
+		default:
 			w.run(tx, how)
 		}
 	case Cancelled:
