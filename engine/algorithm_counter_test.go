@@ -65,7 +65,7 @@ func TestCounterMatchesBruteForce(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	for range 200 {
+	for range histories(200) {
 		log, brute := new(recorder), new(bruteCounter)
 		c := newCaller(t, Options{Journal: log})
 		const name = "p:{id}"

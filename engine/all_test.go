@@ -412,7 +412,7 @@ func TestAllMatchesBruteForce(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	for range 120 {
+	for range histories(120) {
 		w := newWorld(t, r)
 		for range 100 {
 			w.now += r.Int64N(12) * r.Int64N(3)

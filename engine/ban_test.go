@@ -76,7 +76,7 @@ func (m *banModel) call(now int64) limit.Decision {
 // The decisions of a policy that bans, and of calls that ban, are those of a model, call by call,
 // and an engine that gets only the effects has the same state.
 func TestBansAreThoseOfAModel(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(histories(60)) {
 		r := rand.New(rand.NewPCG(seed, 21))
 		m := &banModel{
 			limit: 1 + r.Int64N(4), window: 100 + r.Int64N(900), after: 1 + r.Int64N(5), first: 1 + r.Int64N(600),

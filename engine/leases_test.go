@@ -103,7 +103,7 @@ func TestLeasesMatchBruteForce(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	for range 200 {
+	for range histories(200) {
 		c, held := newCaller(t, Options{}), make(map[string]int64)
 		admits := func(l limit.Lease, id string, at int64) bool {
 			n := int64(0)

@@ -29,6 +29,14 @@ type caller struct {
 	now int64
 }
 
+// histories returns how many random histories a test checks: n, or a quarter of them with -short.
+func histories(n int) int {
+	if testing.Short() {
+		return (n + 3) / 4
+	}
+	return n
+}
+
 func newCaller(t testing.TB, o Options) *caller {
 	e := New(o)
 	return &caller{t: t, e: e, tx: e.NewTx(), now: epoch}
@@ -133,11 +141,7 @@ func TestSlideMatchesModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	histories := 300
-	if testing.Short() {
-		histories = 100
-	}
-	for range histories {
+	for range histories(300) {
 		rules := make([]limit.Window, 1+r.IntN(3))
 		for i := range rules {
 			rules[i] = limit.Window{Limit: 1 + r.Int64N(6), Length: 1 + r.Int64N(60)}
@@ -556,7 +560,7 @@ func TestDenialReportsFirstOfEqualWaits(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	for range 400 {
+	for range histories(400) {
 		c, rules := newCaller(t, Options{}), make([]limit.Window, 2+r.IntN(3))
 		for i := range rules {
 			rules[i] = limit.Window{Limit: 1 + r.Int64N(3), Length: 10 + 10*r.Int64N(4)}

@@ -56,11 +56,7 @@ func TestLogsOfFewHitsAreRecords(t *testing.T) {
 // Random calls on short logs do what they do on the sorted sets that the logs are for calls, and
 // are replayed, copied and saved with all members.
 func TestShortLogsAreSortedSets(t *testing.T) {
-	seeds := uint64(8)
-	if testing.Short() {
-		seeds = 2
-	}
-	for seed := range seeds {
+	for seed := range uint64(histories(8)) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		log := new(recorder)
 		c, plain := newCaller(t, Options{Journal: log}), newCaller(t, Options{})

@@ -126,7 +126,7 @@ func TestRefundHitsMatchesModel(t *testing.T) {
 }
 
 func refundHitsMatchesModel(t *testing.T, r *rand.Rand) {
-	for range 60 {
+	for range histories(60) {
 		c, rules := newCaller(t, Options{}), []limit.Window{{Limit: 60, Length: 40}}
 		// the id of each name ever given, and the names in the log
 		owners, names := map[string]string{}, map[string]float64{}

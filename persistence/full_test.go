@@ -56,8 +56,9 @@ func TestWritesResumeAfterFullDisk(t *testing.T) {
 	for _, syncMode := range []storage.SyncMode{storage.SyncAlways, storage.SyncEverySecond} {
 		for _, mode := range []failure{failOnce, failTorn} {
 			for _, writes := range []int{1, 4} {
-				full := 0
-				for k := 1; k <= 60; k++ {
+				full, tried := 0, 0
+				for k := range some(60) {
+					tried++
 					synctest.Test(t, func(t *testing.T) {
 						w, logged := newWorld(t, newDisk(), testEpoch), new(lines)
 						w.o.Log = slog.New(logged)
@@ -83,7 +84,7 @@ func TestWritesResumeAfterFullDisk(t *testing.T) {
 						require.NoError(t, w.store.Close())
 					})
 				}
-				require.Greater(t, full, 10, "the writes of the log were among them")
+				require.Greater(t, full, tried/6, "the writes of the log were among them")
 			}
 		}
 	}
