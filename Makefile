@@ -71,7 +71,7 @@ exporter: ## check that Debian's exporter of metrics reads INFO: needs its packa
 	.ci/exporter
 
 .PHONY: bench
-bench: build ## throughput and memory, compared with a local redis-server if there is one; asserts nothing
+bench: build ## throughput, CPU time, memory and starts, compared with a local redis-server if there is one, and with the module REDIS_CELL; asserts nothing
 	bench/run
 	bench/memory
 	bench/disk

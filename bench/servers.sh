@@ -1,5 +1,6 @@
 # Functions of the benchmarks: they start and stop servers, and measure them. This file is sourced by scripts that have
-# set -euo pipefail, $repo, $connections, $random_keys and the array own_flags.
+# set -euo pipefail, $repo, $connections, $random_keys and the array own_flags; with turns, $rounds and $seconds; with
+# compare, the array names.
 
 die() { echo "bench: $*" >&2; exit 1; }
 for tool in redis-benchmark redis-cli; do
@@ -102,4 +103,80 @@ commands() {
             printf "%s", out
         }
     }' "$@"
+}
+
+# turns PIPELINE SERVER COMMAND [SERVER COMMAND] measures each server's command in alternation, and sets ${medians[@]} to
+# the medians of the rates, and ${costs[@]} to those of the CPU times of a call in µs. Commands are split at blanks.
+# $fill, if set, runs as often before each round. There are $rounds rounds, which take about $seconds each.
+turns() {
+    local pipeline=$1 i round requests begun
+    local -a servers=() commands=() size=() command
+    shift
+    while (($# > 0)); do
+        servers+=("$1") commands+=("$2")
+        cli "$1" FLUSHALL >/dev/null
+        shift 2
+    done
+    ((SECONDS < 400)) || rounds=1 # on a slow machine, to limit the time of the run
+    for i in "${!servers[@]}"; do
+        read -ra command <<<"${commands[i]}"
+        # A short run warms up, and gives the number of requests for the time of a round.
+        requests=$(rate "${servers[i]}" "$pipeline" $((3000 + 500 * pipeline)) "${command[@]}")
+        size[i]=$(awk -v r="$requests" -v s="$seconds" 'BEGIN {n = int(r * s); print n < 2000 ? 2000 : n}')
+        : >"$work/$i.rates"
+        : >"$work/$i.costs"
+    done
+    for ((round = 0; round < rounds; round++)); do
+        for i in "${!servers[@]}"; do
+            if [[ -n ${fill:-} ]]; then
+                read -ra command <<<"$fill"
+                rate "${servers[i]}" 64 "${size[i]}" "${command[@]}" >/dev/null
+            fi
+            read -ra command <<<"${commands[i]}"
+            sync "$work" # so that one server does not wait for the other's unwritten data
+            begun=$(processor "${servers[i]}")
+            rate "${servers[i]}" "$pipeline" "${size[i]}" "${command[@]}" >>"$work/$i.rates"
+            awk -v b="$begun" -v e="$(processor "${servers[i]}")" -v n="${size[i]}" \
+                'BEGIN {printf "%.2f\n", (e - b) / n}' >>"$work/$i.costs"
+        done
+    done
+    medians=() costs=()
+    for i in "${!servers[@]}"; do
+        medians+=("$(median <"$work/$i.rates")")
+        costs+=("$(median <"$work/$i.costs")")
+    done
+}
+
+# compare LABEL TARGETS REDIS_COMMAND OUR_COMMAND [CPU_TARGETS] prints a line for each pipeline depth: Redis, if
+# installed, and ours. With "-" for its command, Redis has none.
+compare() {
+    local pipeline
+    local -a targets cpu_targets
+    read -ra targets <<<"$2"
+    read -ra cpu_targets <<<"${5:-}"
+    for pipeline in ${pipelines:-1 16 64}; do
+        if [[ ${#names[@]} == 2 && $3 != - ]]; then
+            turns "$pipeline" redis "$3" rlserver "$4"
+        else
+            turns "$pipeline" rlserver "$4"
+            medians=(- "${medians[0]}") costs=(- "${costs[0]}")
+        fi
+        line "$1" "$pipeline" "${targets[0]:-}" "${cpu_targets[0]:-}"
+        targets=("${targets[@]:1}") cpu_targets=("${cpu_targets[@]:1}")
+    done
+}
+
+# heading LABEL A B prints the heading of a table, and line LABEL PIPELINE TARGET CPU_TARGET a row from the two medians:
+# the calls per second of A and B, their ratio and its target, and the same of the CPU time of a call.
+readonly row='%-32s %8s %12s %12s %7s %7s %9s %9s %7s %7s\n'
+heading() {
+    printf "\n$row" "$1" pipeline "$2" "$3" ratio target "CPU µs" "CPU µs" ratio target
+}
+line() {
+    awk -v row="$row" -v label="$1" -v pipeline="$2" -v target="$3" -v cpu_target="$4" -v first="${medians[0]}" \
+        -v second="${medians[1]}" -v cost="${costs[0]}" -v own="${costs[1]}" '
+        function ratio(a, b) { return a == "-" || a == 0 ? "-" : sprintf("%.2f", b / a) }
+        BEGIN {
+            printf row, label, pipeline, first, second, ratio(first, second), target, cost, own, ratio(cost, own), cpu_target
+        }'
 }

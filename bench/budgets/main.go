@@ -183,8 +183,9 @@ func print(loads []*load) {
 	first := median(loads[0].rates)
 	for _, l := range loads {
 		rate := median(l.rates)
-		fmt.Printf("%-32s %8d %12s %12.0f %7.2f %7s %9s %9.2f\n", l.label, pipeline, "", rate, rate/first, l.target, "",
-			median(l.costs))
+		cost := median(l.costs)
+		fmt.Printf("%-32s %8d %12s %12.0f %7.2f %7s %9s %9.2f %7.2f\n",
+			l.label, pipeline, "", rate, rate/first, l.target, "", cost, cost/median(loads[0].costs))
 	}
 }
 
