@@ -96,13 +96,13 @@ func (s *session) HoldLines(bytes int) {
 }
 
 // Show implements executor.Monitor. A monitor that does not read is closed.
-func (s *session) Show(lines []byte, by executor.Origin) {
+func (s *session) Show(lines []byte, by executor.Origin) (kept bool) {
 	if by == executor.Origin(s) {
 		s.Reply.B = append(s.Reply.B, lines...)
-		return
+		return false
 	}
-	s.guard.Push(lines)
-	s.evictClientsIfNeeded()
+	defer s.evictClientsIfNeeded()
+	return s.guard.PushShared(lines)
 }
 
 // Name implements executor.Origin.

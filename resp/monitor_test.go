@@ -103,6 +103,31 @@ func TestMonitorThatDoesNotRead(t *testing.T) {
 	assert.Equal(t, 1, ts.clients())
 }
 
+// Many monitors that do not read large calls hold what maxmemory-clients gives to all clients, as
+// INFO shows, and are closed then. Other clients are served meanwhile, also monitors that read.
+func TestManyMonitorsThatDoNotRead(t *testing.T) {
+	const most = 512 << 20
+	ts := startServer(t, config.Defaults{"client-output-buffer-limit": "normal 0 0 0"})
+	reads, c, other := ts.dial(), ts.dial(), ts.dial()
+	require.Equal(t, "+OK", c.do("CONFIG SET maxmemory-clients 512mb"))
+	for range 100 {
+		require.Equal(t, "+OK", ts.dial().do("MONITOR"))
+	}
+	require.Equal(t, "+OK", reads.do("MONITOR"))
+	value, held := strings.Repeat("v", 1<<20), 0
+	for closed := 0; closed < 20; closed = 101 - ts.executor.Monitors() {
+		require.Equal(t, "+OK", c.send("SET", "k", value))
+		require.Contains(t, reads.read(), value)
+		require.Equal(t, ":1048576", other.do("STRLEN k"))
+		reads.read()
+		held = max(held, other.number("mem_clients_normal"))
+		require.LessOrEqual(t, held, most)
+		assert.Contains(t, reads.read(), `"INFO"`)
+	}
+	assert.Greater(t, held, most/2)
+	other.eventually("they are closed", func() bool { return other.number("evicted_clients") >= 20 })
+}
+
 // A monitor sends nothing, and still is not closed as idle.
 func TestMonitorsAreNotIdle(t *testing.T) {
 	ts := startServer(t, config.Defaults{"timeout": "3600"})

@@ -13,8 +13,9 @@ import (
 
 // Monitor gets a line for each call.
 type Monitor interface {
-	// Show gets lines of calls by an origin. It must not keep them, nor wait. No lock is held.
-	Show(lines []byte, by Origin)
+	// Show gets lines of calls by an origin. It does not wait, and reports whether it keeps them:
+	// then nobody changes them. No lock is held.
+	Show(lines []byte, by Origin) (kept bool)
 }
 
 // SetMonitors replaces the monitors, and applies the settings of the slow log and of latencies.
@@ -146,10 +147,11 @@ func (r *Runner) sendLines(monitors []Monitor) {
 	if len(r.shown) >= wire.FlushSize {
 		r.origin.HoldLines(cap(r.shown))
 	}
+	kept := false
 	for _, m := range monitors {
-		m.Show(r.shown, r.origin)
+		kept = m.Show(r.shown, r.origin) || kept
 	}
-	if r.shown = r.shown[:0]; cap(r.shown) > maxKeptLines {
+	if r.shown = r.shown[:0]; kept || cap(r.shown) > maxKeptLines {
 		r.shown = nil
 		r.origin.HoldLines(0)
 	}
