@@ -85,7 +85,9 @@ func (s *session) run(words [][]byte) {
 		s.WritePostponed()
 		last := &s.group[len(s.group)-1]
 		s.Changed = s.Changed || last.Command.Flags&command.Write != 0
-		s.markRun(last)
+	}
+	if w == nil && (seen > 0 || len(s.depends) > 0) {
+		s.markRun(&s.group[len(s.group)-1])
 	}
 	s.See(seen)
 	s.Measure(s.group, elapsed)

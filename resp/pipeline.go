@@ -137,7 +137,8 @@ func (s *session) lock(now int64) (ok bool) {
 }
 
 // runGroup runs the calls whose locks are held, up to the first that has to wait. It returns the
-// waiter of that call, or nil. If a call panics, session.recovered ends the group behind it.
+// waiter of that call, or nil. The reply of the last call is not marked yet: often it depends on
+// nothing. If a call panics, session.recovered ends the group behind it.
 func (s *session) runGroup(elapsed time.Duration) *waitqueue.Waiter {
 	keys := s.Hasher.Keys
 	for i := range s.group {
@@ -147,6 +148,7 @@ func (s *session) runGroup(elapsed time.Duration) *waitqueue.Waiter {
 				s.group = s.group[:i]
 				return nil
 			}
+			s.markRun(&s.group[i-1])
 			s.guard.Take(p.Size)
 			s.ran, s.replyStart = i, len(s.Reply.B)
 			if p.Command != s.Command {
@@ -162,9 +164,6 @@ func (s *session) runGroup(elapsed time.Duration) *waitqueue.Waiter {
 		if len(s.Postponed) > 0 { // they are written before other replies follow
 			s.group = s.group[:i+1]
 			return nil
-		}
-		if s.at.journal != nil && !s.extendMark() {
-			s.markRun(p)
 		}
 		keys = keys[p.Keys:]
 	}

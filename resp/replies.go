@@ -81,6 +81,9 @@ func (s *session) extendMark() bool {
 
 // markRun is markReply for a call that has just run.
 func (s *session) markRun(p *command.Prepared) {
+	if s.at.journal == nil || s.extendMark() {
+		return
+	}
 	if p.Command.Flags&command.WhileSubscribed != 0 && p.Command.Flags&command.PubSub != 0 {
 		return // these may have several replies, or none
 	}
