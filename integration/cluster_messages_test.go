@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -71,6 +72,84 @@ func TestMessagesInACluster(t *testing.T) {
 		require.Equal(t, &redis.Subscription{Kind: "sunsubscribe", Channel: "orders"}, m)
 		break
 	}
+}
+
+// Transactions and scripts publish to shard channels where their slot leads, also after it has
+// moved: the subscriber that the move has ended gets no more, and one at the new leader gets each
+// message once. Messages to other channels reach all nodes. What is not carried out publishes
+// nothing.
+func TestTransactionsAndScriptsPublishInACluster(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3, patient...)
+	c.balanced()
+	ctx := t.Context()
+	leader := func() int {
+		found := -1
+		await(t, func() bool {
+			found = slices.IndexFunc([]int{0, 1, 2}, func(i int) bool {
+				return c.client(i).Get(ctx, "{o}").Err() == redis.Nil
+			})
+			return found >= 0
+		})
+		return found
+	}
+	subscribe := func(at int) *redis.PubSub {
+		s := c.client(at).SSubscribe(ctx, "{o}rders")
+		t.Cleanup(func() { s.Close() })
+		_, err := s.Receive(ctx)
+		require.NoError(t, err)
+		return s
+	}
+	first := leader()
+	old := subscribe(first)
+	news := c.client((first+1)%3).Subscribe(ctx, "news")
+	defer news.Close()
+	_, err := news.Receive(ctx)
+	require.NoError(t, err)
+	n := 0
+	publish := func(from *redis.Client, to *redis.PubSub) {
+		t.Helper()
+		text := fmt.Sprint(n)
+		n++
+		pipe := from.TxPipeline()
+		pipe.SPublish(ctx, "{o}rders", text)
+		pipe.Incr(ctx, "{o}n")
+		pipe.Publish(ctx, "news", text)
+		_, err := pipe.Exec(ctx)
+		require.NoError(t, err)
+		script := "redis.call('INCR', KEYS[1]) redis.call('SPUBLISH', KEYS[2], ARGV[1]) " +
+			"return redis.call('PUBLISH', 'news', ARGV[1])"
+		require.NoError(t, from.Eval(ctx, script, []string{"{o}n", "{o}rders"}, text).Err())
+		for _, s := range []*redis.PubSub{to, news} {
+			for range 2 {
+				m, err := s.ReceiveMessage(ctx)
+				require.NoError(t, err)
+				require.Equal(t, text, m.Payload)
+			}
+		}
+	}
+	for i := range 3 {
+		publish(c.proxied(i, 2), old)
+	}
+	publish(c.client(first), old)
+	pipe := c.client((first + 1) % 3).TxPipeline()
+	pipe.Publish(ctx, "news", "never")
+	pipe.SPublish(ctx, "{o}rders", "never")
+	_, err = pipe.Exec(ctx)
+	assert.Error(t, err)
+
+	await(t, func() bool { return c.client(first).Do(ctx, "CLUSTER", "FAILOVER").Err() == nil })
+	m, err := old.Receive(ctx)
+	require.NoError(t, err)
+	require.Equal(t, &redis.Subscription{Kind: "sunsubscribe", Channel: "{o}rders"}, m)
+	second := leader()
+	require.NotEqual(t, first, second)
+	next := subscribe(second)
+	for i := range 3 {
+		publish(c.proxied(i, 2), next)
+	}
+	_, err = old.ReceiveTimeout(ctx, 10*time.Millisecond)
+	assert.ErrorContains(t, err, "timeout")
 }
 
 // A subscriber that never reads is cut off by its output limit, also if the messages come from

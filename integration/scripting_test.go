@@ -2,6 +2,9 @@ package integration
 
 import (
 	"fmt"
+	"io"
+	"net"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +81,7 @@ func TestScriptsInACluster(t *testing.T) {
 
 	require.GreaterOrEqual(t, leader, 0)
 	c.scriptsAreEndedAnywhere(leader)
+	c.scriptsOutliveTheirClients(leader)
 	assert.Equal(t, loadedText, client.Do(ctx, "SCRIPT", "SHOW", loaded.Hash()).Val())
 	c.kill(leader)
 	other := c.proxied((leader+1)%3, 2)
@@ -115,6 +119,44 @@ func (c *nodes) scriptsAreEndedAnywhere(leader int) {
 	assert.ErrorContains(t, <-ended, "SCRIPT KILL")
 	assert.ErrorContains(t, other.ScriptKill(ctx).Err(), "NOTBUSY")
 	assert.Equal(t, keys, other.DBSize(ctx).Val(), "nothing was deleted")
+}
+
+// scriptsOutliveTheirClients runs scripts on the leader of k for clients of another node, one of
+// which is killed there, while the other one disconnects: both scripts go on to their ends. CLIENT
+// PAUSE is refused where they run. Other clients of that node are served.
+func (c *nodes) scriptsOutliveTheirClients(leader int) {
+	t, ctx, from := c.t, c.t.Context(), (leader+1)%3
+	const until = "redis.call('SET', KEYS[1], 'half') " +
+		"while redis.call('PUBSUB', 'NUMSUB', 'end')[2] == 0 do end redis.call('SET', KEYS[1], 'done')"
+	node, proxy := c.client(from), c.proxied(from, 2)
+	require.NoError(t, proxy.Set(ctx, "{k}other", 1, 0).Err())
+	for _, key := range []string{"{k}killed", "{k}left"} {
+		conn, err := dial(net.JoinHostPort(c.host(from), c.proxy[from]))
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = io.WriteString(conn, frame("CLIENT", "SETNAME", key)+frame("EVAL", until, "1", key))
+		require.NoError(t, err)
+		await(t, func() bool {
+			err := c.client(leader).Get(ctx, key).Err()
+			return err != nil && strings.HasPrefix(err.Error(), "BUSY ")
+		})
+		if key == "{k}left" {
+			conn.Close()
+		} else {
+			id := regexp.MustCompile(`id=([0-9]+) .*name={k}killed`).FindStringSubmatch(node.ClientList(ctx).Val())
+			require.NotNil(t, id)
+			require.EqualValues(t, 1, node.ClientKillByFilter(ctx, "ID", id[1]).Val())
+		}
+		assert.Equal(t, "1", proxy.Get(ctx, "{k}other").Val())
+	}
+	assert.ErrorContains(t, c.client(leader).Do(ctx, "CLIENT", "PAUSE", "1", "WRITE").Err(), "BUSY ")
+	assert.ErrorContains(t, proxy.ScriptKill(ctx).Err(), "UNKILLABLE")
+	ends := c.client(leader).Subscribe(ctx, "end")
+	defer ends.Close()
+	for _, key := range []string{"{k}killed", "{k}left"} {
+		await(t, func() bool { return proxy.Get(ctx, key).Val() == "done" })
+	}
+	await(t, func() bool { return !strings.Contains(node.ClientList(ctx).Val(), "name={k}") })
 }
 
 // TestEndlessScriptsEndWithTheServer: SIGTERM ends a server whose script does not end. Of one that
