@@ -175,16 +175,18 @@ func (sh *shard) discard() {
 	for db := range sh.dbs {
 		sh.flush(db)
 	}
+	sh.recount()
 }
 
 // reportGrain is by how many bytes the weight of a shard changes before it is added to the memory,
-// so that not all shards write to one cache line with every call.
+// so that not all shards write to one cache line with every call. Within a call, which may be long,
+// that is also when Weight sees it.
 const reportGrain = 1 << 10
 
 // Weight returns how many bytes all keys take, by the estimate of MemoryUsage. It takes no lock.
 func (e *Engine) Weight() (bytes int64) {
 	for i := range e.shards {
-		bytes += e.shards[i].weight.Load()
+		bytes += e.shards[i].bytes.Weight.Load()
 	}
 	return bytes
 }
@@ -193,7 +195,7 @@ func (e *Engine) Weight() (bytes int64) {
 func (m *Memory) Idle() (bytes int64) {
 	for _, e := range m.Engines() {
 		for i := range e.shards {
-			bytes += e.shards[i].idle.Load()
+			bytes += e.shards[i].bytes.Idle.Load()
 		}
 	}
 	return bytes
@@ -201,14 +203,12 @@ func (m *Memory) Idle() (bytes int64) {
 
 // grow records that the keys of a database take n more bytes.
 func (sh *shard) grow(db int, n int64) {
-	if n == 0 {
-		return
-	}
 	sh.dbs[db].weight += n
-	weight := sh.weight.Add(n)
+	weight := sh.bytes.Weight.Add(n)
 	unreported := weight - sh.reported
 	if (unreported >= reportGrain || unreported <= -reportGrain) && !sh.discarded {
 		sh.reported = weight
+		sh.bytes.Weight.Show()
 		sh.e.Use(unreported)
 	}
 }

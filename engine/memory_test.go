@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"rlserver/engine/effect"
 	"rlserver/engine/object"
@@ -86,4 +87,44 @@ func heapSize() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// Readers see the weight of a long call while it runs, and all numbers exactly when it has ended or
+// the engine is discarded.
+func TestWeightOfACallThatRuns(t *testing.T) {
+	e := New(Options{Shards: 2})
+	tx, weight, counted := e.NewTx(), int64(0), func() (n int64) {
+		for _, c := range e.Types() {
+			n += c.Keys
+		}
+		return n
+	}
+	tx.BeginAll(1, 0, true)
+	for i := range 1000 {
+		k := e.Key(fmt.Append(nil, i))
+		tx.Set(k, make([]byte, i%100), SetMode{})
+		usage, _ := tx.MemoryUsage(k)
+		weight += usage
+		require.InDelta(t, weight, e.Weight(), 2*reportGrain)
+	}
+	assert.Zero(t, counted())
+	tx.End()
+	assert.Equal(t, weight, e.Weight())
+	assert.EqualValues(t, 1000, counted())
+	keys, _ := e.Size(0)
+	assert.Equal(t, 1000, keys)
+
+	k := e.Key([]byte("few"))
+	tx.Begin(1, 0, []Key{k}, true)
+	tx.Set(k, nil, SetMode{})
+	usage, _ := tx.MemoryUsage(k)
+	tx.End()
+	assert.Equal(t, weight+usage, e.Weight())
+
+	e.Discard()
+	assert.Zero(t, e.Weight())
+	assert.Zero(t, e.Memory().Idle())
+	assert.Zero(t, counted())
+	keys, _ = e.Size(0)
+	assert.Zero(t, keys)
 }

@@ -33,8 +33,7 @@ type shard struct {
 
 	dbs []space
 
-	weight   atomic.Int64  // bytes that all keys take; changed under the lock, but read without
-	idle     atomic.Int64  // bytes of the tables that no key takes; as weight
+	bytes    counts.Bytes
 	reported int64         // how much of weight the memory contains
 	hand     sampling.Hand // where eviction samples next
 	dice     eviction.Dice
@@ -48,9 +47,9 @@ type shard struct {
 	stats   counts.Lookups
 	counts  counts.Counts
 	few     fewHits
-	types   [len(object.Types)]atomic.Int64 // keys of each type; as stats
-	held    counts.SharedLoad               // the reservations of all databases
-	changes atomic.Int64                    // changed under the lock, but read without
+	types   [len(object.Types)]counts.Sum // keys of each type
+	held    counts.SharedLoad             // the reservations of all databases
+	changes atomic.Int64                  // changed under the lock, but read without
 
 	discarded bool // the memory does not contain this shard any more
 
@@ -95,7 +94,7 @@ func (sh *shard) space(db int) *space {
 	s := &sh.dbs[db]
 	if s.keys == nil {
 		hash := func(name string) uint64 { return sh.e.place(sh.e.hasher.Sum(object.BytesOf(name))) }
-		s.keys = table.New(hash, &sh.idle)
+		s.keys = table.New(hash, &sh.bytes.Idle)
 	}
 	return s
 }
@@ -203,6 +202,8 @@ func (e *Engine) Types() []TypeCount {
 
 // recount updates the counts of a shard.
 func (sh *shard) recount() {
+	sh.bytes.Show()
+	counts.Show(sh.types[:])
 	sh.counts.Update(func(db int) (keys, expires int) { return sh.dbs[db].size(), sh.dbs[db].expires })
 }
 
@@ -210,6 +211,7 @@ func (sh *shard) recount() {
 func (tx *Tx) recount() {
 	changed := 0
 	for _, sh := range tx.locked {
+		sh.bytes.Show()
 		if sh.counts.Changed() {
 			changed++
 		}

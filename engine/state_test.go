@@ -215,7 +215,7 @@ func requireSound(t testing.TB, e *Engine) {
 			require.Equal(t, held, sh.dbs[db].held, "reservations")
 			reserved = reserved.Plus(held)
 		}
-		require.Equal(t, weight, sh.weight.Load())
+		require.Equal(t, weight, sh.bytes.Weight.Load())
 		require.Equal(t, reserved, sh.held.Load())
 		for kind, n := range kinds {
 			require.Equal(t, n, sh.types[kind].Load(), "keys of type %s", object.Types[kind])

@@ -384,8 +384,10 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/engine/counts": {},
 	"rlserver/engine/replay": {ours: []string{"rlserver/engine/effect"}},
-	"rlserver/engine/table":  {ours: []string{"rlserver/engine/object", "rlserver/internal/dict"}},
-	"rlserver/engine/hits":   {ours: []string{"rlserver/engine/effect", "rlserver/engine/object", "rlserver/zset"}},
+	"rlserver/engine/table": {
+		ours: []string{"rlserver/engine/counts", "rlserver/engine/object", "rlserver/internal/dict"},
+	},
+	"rlserver/engine/hits": {ours: []string{"rlserver/engine/effect", "rlserver/engine/object", "rlserver/zset"}},
 	"rlserver/engine/moveback": {
 		ours: []string{
 			"rlserver/engine/effect", "rlserver/engine/limit", "rlserver/engine/object", "rlserver/zset",

@@ -22,8 +22,8 @@ type replay struct {
 
 const (
 	maxBatches   = 4         // in turn
-	batchEffects = 512       // from which a batch is applied
-	batchBytes   = 128 << 10 // and of its records
+	batchEffects = 2 << 10   // from which a batch is applied
+	batchBytes   = 256 << 10 // and of its records
 	keptEffects  = 4 << 10   // of the largest batch that is reused
 	keptBytes    = 1 << 20
 )

@@ -69,7 +69,7 @@ func (t *Table) check() error {
 	if len(inUse) > 0 {
 		return fmt.Errorf("%d references to no slot", len(inUse))
 	}
-	if got := t.idle.Load(); got != idle {
+	if got := t.idle.Now(); got != idle {
 		return fmt.Errorf("%d bytes are idle, said to be %d", idle, got)
 	}
 	return t.checkGone()

@@ -3,8 +3,8 @@ package table
 import (
 	"iter"
 	"math/rand/v2"
-	"sync/atomic"
 
+	"rlserver/engine/counts"
 	"rlserver/engine/object"
 	"rlserver/internal/dict"
 )
@@ -15,7 +15,7 @@ type Table struct {
 	pages []page // the first one is not used
 	kinds []pagesOf
 	gone  uint32 // the first of the dropped pages
-	idle  *atomic.Int64
+	idle  *counts.Sum
 
 	fetched int // a sum that makes the reads of refer count as used
 }
@@ -40,7 +40,7 @@ func (t *Table) of(k kind) *pagesOf {
 
 // New returns an empty table. hash returns the hash of a name that the other methods are given;
 // idle is the bytes of the free slots for records of all tables that share it.
-func New(hash func(name string) uint64, idle *atomic.Int64) *Table {
+func New(hash func(name string) uint64, idle *counts.Sum) *Table {
 	t := &Table{idle: idle, pages: make([]page, 1)}
 	t.dict = *dict.New(func(r ref) uint64 { return hash(t.object(r).Name()) })
 	return t

@@ -7,12 +7,12 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine/counts"
 	"rlserver/engine/effect"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
@@ -24,7 +24,7 @@ var hasher = dict.NewHasher(1, 2)
 
 func hashOf(name string) uint64 { return hasher.Sum([]byte(name)) }
 
-func newTable() *Table { return New(hashOf, new(atomic.Int64)) }
+func newTable() *Table { return New(hashOf, new(counts.Sum)) }
 
 // model is what a table should hold.
 type model struct {
@@ -204,7 +204,7 @@ func TestTableMatchesMap(t *testing.T) {
 	}
 	m.verify()
 	m.table.Drop()
-	assert.Zero(t, m.table.idle.Load())
+	assert.Zero(t, m.table.idle.Now())
 }
 
 // A key that comes and goes does not have pages allocated and dropped all the time, and many that
@@ -231,7 +231,7 @@ func TestPagesAreKeptOrDropped(t *testing.T) {
 	}
 	require.NoError(t, table.check())
 	assert.LessOrEqual(t, len(table.pages), 2)
-	assert.Zero(t, table.idle.Load())
+	assert.Zero(t, table.idle.Now())
 }
 
 // A million buckets with names of 12 bytes take few bytes, and none with pointers but the dict's.
