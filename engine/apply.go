@@ -2,57 +2,79 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"rlserver/engine/effect"
 	"rlserver/engine/object"
 	"rlserver/engine/policy"
-	"rlserver/engine/replay"
 	"rlserver/zset"
 )
 
 // Apply applies the effects of a call that happened elsewhere or earlier, or of several, in order,
 // at now (Unix ms). Other calls see all of them or none: it locks only the shards that they need.
 // It sets the hashes of the keys. The error is about the first effect that does not fit the state:
-// those before it have been applied, perhaps some after it too. To delete a missing key fits.
-func (e *Engine) Apply(now int64, effects []effect.Effect) error {
-	_, err := e.ApplyAll(now, effects)
-	return err
-}
-
-// ApplyAll is Apply, and returns how many effects come before the one that does not fit, or all.
-func (e *Engine) ApplyAll(now int64, effects []effect.Effect) (applied int, err error) {
+// those before it have been applied. To delete a missing key fits.
+func (e *Engine) Apply(now int64, effects []effect.Effect) (err error) {
+	keys, all := make([]Key, 0, MaxPrefetched), len(effects) > len(e.shards) // nearly all shards
 	for i := range effects {
 		f := &effects[i]
-		if f.Key.Hash = e.hasher.Sum(f.Key.Name); f.Kind.HasTo() {
-			f.To.Hash = e.hasher.Sum(f.To.Name)
+		f.Key, all = e.Key(f.Key.Name), all || !f.Kind.ChangesKey()
+		if keys = append(keys, f.Key); f.Kind.HasTo() {
+			f.To = e.Key(f.To.Name)
+			keys = append(keys, f.To)
 		}
 	}
 	tx := Tx{e: e}
-	tx.lockFor(now, effects)
+	if all {
+		tx.BeginAll(now, 0, false)
+	} else {
+		tx.Begin(now, 0, keys, false)
+	}
 	defer tx.unlock()
 	e.naming.Lock()
 	defer e.naming.Unlock()
-	return e.applyIn(replay.Parts(effects, len(e.shards)), effects)
+	var group [MaxPrefetched]*effect.Effect
+	for len(effects) > 0 && err == nil {
+		n := min(len(effects), len(group))
+		for i := range n {
+			group[i] = &effects[i]
+		}
+		effects = effects[n:]
+		_, err = tx.replay(group[:n])
+	}
+	return err
 }
 
-// applyIn applies effects whose keys are hashed, in so many parts, see package replay.
-func (e *Engine) applyIn(parts int, effects []effect.Effect) (applied int, err error) {
-	shard := func(f *effect.Effect) int { return e.shardOf(f.Key).index }
-	return replay.Apply(effects, parts, shard, func(group []*effect.Effect) (int, error) {
-		tx, keys := Tx{e: e}, [replay.MaxGroup]Key{}
-		for i, f := range group {
-			if keys[i] = f.Key; e.has(f.DB) {
-				tx.db = f.DB // mostly that of all
-			}
+// ShardOf returns the index of a key's shard.
+func (e *Engine) ShardOf(k Key) int { return e.shardIndex(k.Hash) }
+
+// ApplyTo is Apply for effects on hashed keys of one shard, of an engine that no call uses yet. It
+// may run at the same time for others. It returns the first effect that does not fit.
+func (tx *Tx) ApplyTo(shard int, now int64, list []*effect.Effect) (misfit *effect.Effect, err error) {
+	tx.locked = append(tx.locked, &tx.e.shards[shard])
+	tx.begin(now, 0, false, true)
+	defer tx.unlock()
+	for group := range slices.Chunk(list, MaxPrefetched) {
+		if misfit, err = tx.replay(group); err != nil {
+			break
 		}
-		tx.Prefetch(keys[:len(group)])
-		for i, f := range group {
-			if err := e.replay(f); err != nil {
-				return i, err
-			}
+	}
+	return misfit, err
+}
+
+// replay applies at most MaxPrefetched effects whose keys are hashed.
+func (tx *Tx) replay(group []*effect.Effect) (misfit *effect.Effect, err error) {
+	keys := [MaxPrefetched]Key{}
+	for i, f := range group {
+		keys[i], tx.db = f.Key, max(0, min(f.DB, tx.e.databases-1)) // mostly that of all
+	}
+	tx.Prefetch(keys[:len(group)])
+	for _, f := range group {
+		if err := tx.e.replay(f); err != nil {
+			return f, err
 		}
-		return len(group), nil
-	})
+	}
+	return nil, nil
 }
 
 // replay applies an effect whose keys are hashed, if it fits.
@@ -94,27 +116,6 @@ func (e *Engine) replay(f *effect.Effect) error {
 }
 
 func (e *Engine) has(db int) bool { return 0 <= db && db < e.databases }
-
-// lockFor locks the shards of the keys that effects change.
-func (tx *Tx) lockFor(now int64, effects []effect.Effect) {
-	if len(effects) > len(tx.e.shards) { // they need nearly all shards
-		tx.BeginAll(now, 0, false)
-		return
-	}
-	keys := make([]Key, 0, MaxPrefetched)
-	for i := range effects {
-		f := &effects[i]
-		if !f.Kind.ChangesKey() {
-			tx.BeginAll(now, 0, false)
-			return
-		}
-		keys = append(keys, f.Key)
-		if f.Kind.HasTo() {
-			keys = append(keys, f.To)
-		}
-	}
-	tx.Begin(now, 0, keys, false)
-}
 
 // apply is the only function that changes state, for live calls and for replay. o is the object
 // under f.Key, nil if it is missing; the object there afterwards is returned. It panics if the

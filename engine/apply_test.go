@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -250,26 +251,27 @@ func misfit(name string) effect.Effect {
 	return effect.Effect{Kind: effect.Remove, Key: Key{Name: []byte(name)}, Field: []byte("m")}
 }
 
-// Of many effects, parts of which are applied at the same time, the first one that does not fit is
-// reported.
-func TestApplyReportsTheFirstError(t *testing.T) {
-	for range 50 {
-		var effects []effect.Effect
-		for i := range 1000 {
-			effects = append(effects, setEmpty(fmt.Sprint(i)))
+// Of effects on a shard, the first one that does not fit is reported.
+func TestApplyToReportsTheFirstError(t *testing.T) {
+	e := New(Options{Shards: 1})
+	effects := make([]effect.Effect, 100)
+	var list []*effect.Effect
+	for i := range effects {
+		effects[i] = setEmpty(fmt.Sprint(i))
+		if i == 40 || i == 41 || i == 90 {
+			effects[i] = misfit(fmt.Sprint(i - 40))
 		}
-		at := 100 + rand.IntN(800)
-		for _, bad := range []int{at, at + 1, at + rand.IntN(100)} {
-			effects[bad] = misfit(fmt.Sprint(bad % 100))
-		}
-		applied, err := New(Options{Shards: 8}).ApplyAll(epoch, effects)
-		require.ErrorContains(t, err, fmt.Sprintf("%q", fmt.Sprint(at%100)))
-		require.Equal(t, at, applied)
+		effects[i].Key = e.Key(effects[i].Key.Name)
+		list = append(list, &effects[i])
 	}
+	misfit, err := e.NewTx().ApplyTo(0, epoch, list)
+	require.ErrorContains(t, err, `"0"`)
+	require.Same(t, &effects[40], misfit)
+	require.Len(t, dump(e), 40)
 }
 
-// Effects of single keys that are applied in parts, at the same time, give the state of the run.
-func TestPartsGiveTheSameState(t *testing.T) {
+// Effects of single keys that are applied by shard, at the same time, give the state of the run.
+func TestShardsGiveTheSameState(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	w := newWalk(seed, Options{Shards: 8}).steps(walkSteps)
@@ -285,15 +287,21 @@ func TestPartsGiveTheSameState(t *testing.T) {
 			wide = len(effects)
 		}
 		divided = max(divided, wide)
-		tx := replica.NewTx()
-		tx.BeginAll(epoch, 0, true)
+		var shards [16][]*effect.Effect
 		for i := range wide {
-			effects[i].Key.Hash = replica.hasher.Sum(effects[i].Key.Name)
+			f := &effects[i]
+			f.Key = replica.Key(f.Key.Name)
+			shard := replica.ShardOf(f.Key)
+			shards[shard] = append(shards[shard], f)
 		}
-		applied, err := replica.applyIn(3, effects[:wide])
-		tx.unlock()
-		require.NoError(t, err)
-		require.Equal(t, wide, applied)
+		var all sync.WaitGroup
+		for shard, list := range shards {
+			all.Go(func() {
+				_, err := replica.NewTx().ApplyTo(shard, epoch, list)
+				assert.NoError(t, err)
+			})
+		}
+		all.Wait()
 		effects = effects[wide:]
 	}
 	require.Equal(t, dump(w.e), dump(replica))

@@ -179,8 +179,7 @@ func (sh *shard) discard() {
 }
 
 // reportGrain is by how many bytes the weight of a shard changes before it is added to the memory,
-// so that not all shards write to one cache line with every call. Within a call, which may be long,
-// that is also when Weight sees it.
+// and shown within a call, so that not all shards write to one cache line with every call.
 const reportGrain = 1 << 10
 
 // Weight returns how many bytes all keys take, by the estimate of MemoryUsage. It takes no lock.

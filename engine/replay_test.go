@@ -851,6 +851,7 @@ func TestWalkCallsEveryMethod(t *testing.T) {
 		"Unnamed",
 		"Tell",
 		"Rewrote",
+		"ApplyTo",
 	}
 	for method := range reflect.TypeFor[*Tx]().Methods() {
 		_, called := walkCalls[method.Name]

@@ -10,7 +10,6 @@ import (
 	"rlserver/engine/limit"
 	"rlserver/engine/lock"
 	"rlserver/engine/object"
-	"rlserver/engine/replay"
 	"rlserver/engine/reserve"
 	"rlserver/engine/rule"
 	"rlserver/engine/table"
@@ -470,7 +469,7 @@ func (tx *Tx) delete(k Key, o object.Object) {
 
 // MaxPrefetched is how many keys Prefetch loads at most, the first ones. More would leave the
 // cache before the calls use them.
-const MaxPrefetched = replay.MaxGroup
+const MaxPrefetched = 16
 
 // Prefetch loads the objects of keys that Begin or Join was given into the CPU's caches, all at
 // once: otherwise the calls would wait for each in turn. With a single key, however often, it does

@@ -375,7 +375,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/engine/lock", "rlserver/engine/moveback", "rlserver/engine/script",
 			"rlserver/engine/denials", "rlserver/engine/effect", "rlserver/engine/eviction",
 			"rlserver/engine/limit",
-			"rlserver/engine/object", "rlserver/engine/policy", "rlserver/engine/replay", "rlserver/engine/reserve",
+			"rlserver/engine/object", "rlserver/engine/policy", "rlserver/engine/reserve",
 			"rlserver/engine/rule", "rlserver/engine/sampling", "rlserver/engine/snapshot", "rlserver/engine/table",
 			"rlserver/engine/watches",
 			"rlserver/internal/bitmap", "rlserver/internal/dict", "rlserver/internal/list", "rlserver/zset",
@@ -383,7 +383,6 @@ var mayImport = map[string]struct{ ours, others []string }{
 		},
 	},
 	"rlserver/engine/counts": {},
-	"rlserver/engine/replay": {ours: []string{"rlserver/engine/effect"}},
 	"rlserver/engine/table": {
 		ours: []string{"rlserver/engine/counts", "rlserver/engine/object", "rlserver/internal/dict"},
 	},

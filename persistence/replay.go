@@ -1,23 +1,32 @@
 package persistence
 
 import (
+	"math"
+	"runtime"
 	"sort"
+	"sync"
+	"sync/atomic"
 
+	"rlserver/engine"
 	"rlserver/engine/effect"
 )
 
 // A replay applies the records of a file while the next ones are read: one goroutine reads and
-// decodes, another one applies what it has read, in the order of the file. They exchange batches of
-// records, whose memory is reused.
+// decodes, and several apply what it has read, each the effects on its part of the shards, in the
+// order of the file. They exchange batches of records, whose memory is reused.
 type replay struct {
 	r     *recovery
 	from  *scanner
 	batch *batch // is being filled
+	sent  int64  // effects of the batches before it
 
-	full, free chan *batch
-	failed     chan struct{} // closed at the first error
-	ended      chan struct{}
-	err        error // valid when failed or ended is closed
+	parts []chan *batch // each gets all batches
+	free  chan *batch
+	ended sync.WaitGroup
+
+	failed atomic.Int64 // the number of effects before the first that could not be applied
+	mu     sync.Mutex
+	err    error
 }
 
 const (
@@ -26,14 +35,23 @@ const (
 	batchBytes   = 256 << 10 // and of its records
 	keptEffects  = 4 << 10   // of the largest batch that is reused
 	keptBytes    = 1 << 20
+	maxParts     = 4 // goroutines that apply them
 )
 
 // batch is several records that follow each other.
 type batch struct {
 	at      int64 // the latest time of the records, Unix ms
+	before  int64 // effects of earlier batches
 	effects []effect.Effect
 	bytes   []byte // that the effects alias
 	ends    []end
+
+	shards [][]*effect.Effect // the effects on keys of each shard
+	// not divided: the first part applies all effects, when the others have come to this batch, and
+	// these wait for it
+	whole      bool
+	come, done sync.WaitGroup
+	users      atomic.Int32 // parts that use the batch
 }
 
 // end is a record: where it begins in the file, and the number of effects up to its end.
@@ -44,48 +62,116 @@ type end struct {
 
 // replay begins to apply the records of a file, which add is given. close must be called.
 func (r *recovery) replay(from *scanner) *replay {
-	p := &replay{
-		r: r, from: from, batch: new(batch), full: make(chan *batch, maxBatches), free: make(chan *batch, maxBatches),
-		failed: make(chan struct{}), ended: make(chan struct{}),
-	}
-	for range maxBatches - 1 {
+	p := &replay{r: r, from: from, free: make(chan *batch, maxBatches)}
+	for range maxBatches {
 		p.free <- new(batch)
 	}
+	p.batch = <-p.free
+	p.failed.Store(math.MaxInt64)
 	from.gather = true
-	go p.run()
+	p.parts = make([]chan *batch, min(runtime.GOMAXPROCS(0), maxParts))
+	for i := range p.parts {
+		p.parts[i] = make(chan *batch, maxBatches)
+		p.ended.Go(func() { p.run(i) })
+	}
 	return p
 }
 
-// run applies batches.
-func (p *replay) run() {
-	defer close(p.ended)
-	for b := range p.full {
-		if p.err == nil {
-			if p.err = p.apply(b); p.err != nil {
-				close(p.failed)
-			}
+// run applies a part of all batches.
+func (p *replay) run(part int) {
+	tx := p.r.e.NewTx()
+	for b := range p.parts[part] {
+		switch {
+		case !b.whole:
+			p.applyPart(tx, b, part)
+		case part > 0:
+			b.come.Done()
+			b.done.Wait()
+		default:
+			b.come.Wait()
+			p.applyWhole(b)
+			b.done.Done()
 		}
-		b.reset()
-		p.free <- b
+		if b.users.Add(-1) == 0 {
+			b.reset()
+			p.free <- b
+		}
 	}
 }
 
-func (p *replay) apply(b *batch) error {
-	applied, err := p.r.e.ApplyAll(b.at, b.effects)
-	if err != nil {
-		i := sort.Search(len(b.ends), func(i int) bool { return b.ends[i].effects > applied })
-		return &damage{p.from.name, b.ends[i].offset, err}
+// applyPart applies the effects on every shard of a part, one shard after the other.
+func (p *replay) applyPart(tx *engine.Tx, b *batch, part int) {
+	for i := part; i < len(b.shards) && b.before <= p.failed.Load(); i += len(p.parts) {
+		if len(b.shards[i]) == 0 {
+			continue
+		}
+		if misfit, err := tx.ApplyTo(i, b.at, b.shards[i]); err != nil {
+			n := 0
+			for misfit != &b.effects[n] {
+				n++
+			}
+			p.fail(b, n, err) // an effect on another shard may be before it
+		}
 	}
-	return nil
+}
+
+// applyWhole applies the records of a batch one after the other.
+func (p *replay) applyWhole(b *batch) {
+	n := 0
+	for _, end := range b.ends {
+		if b.before > p.failed.Load() {
+			return
+		}
+		if err := p.r.e.Apply(b.at, b.effects[n:end.effects]); err != nil {
+			p.fail(b, n, err)
+			return
+		}
+		n = end.effects
+	}
+}
+
+// fail notes that an effect of a batch could not be applied. That of the first one is the error.
+func (p *replay) fail(b *batch, n int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if before := b.before + int64(n); before < p.failed.Load() {
+		i := sort.Search(len(b.ends), func(i int) bool { return b.ends[i].effects > n })
+		p.err = &damage{p.from.name, b.ends[i].offset, err}
+		p.failed.Store(before)
+	}
+}
+
+// divide adds each effect to those of its key's shard. It reports false if one of them has to come
+// after all that are before it, as it changes several keys.
+func (b *batch) divide(e *engine.Engine) (ok bool) {
+	for i := range b.effects {
+		if k := b.effects[i].Kind; k.HasTo() || !k.ChangesKey() {
+			return false
+		}
+	}
+	for i := range b.effects {
+		f := &b.effects[i]
+		f.Key = e.Key(f.Key.Name)
+		shard := e.ShardOf(f.Key)
+		for shard >= len(b.shards) {
+			b.shards = append(b.shards, nil)
+		}
+		b.shards[shard] = append(b.shards[shard], f)
+	}
+	return true
 }
 
 func (b *batch) reset() {
 	clear(b.effects)
-	if *b = (batch{effects: b.effects[:0], bytes: b.bytes[:0], ends: b.ends[:0]}); cap(b.bytes) > keptBytes {
+	for i := range b.shards {
+		b.shards[i] = b.shards[i][:0]
+	}
+	b.at, b.effects, b.bytes, b.ends = 0, b.effects[:0], b.bytes[:0], b.ends[:0]
+	if cap(b.bytes) > keptBytes {
 		b.bytes = nil
 	}
 	if cap(b.effects) > keptEffects {
-		b.effects = nil
+		b.effects, b.shards = nil, nil
 	}
 }
 
@@ -101,26 +187,36 @@ func (p *replay) add(offset int64, rec record) error {
 
 // pass has the batch applied, and begins the next one.
 func (p *replay) pass() error {
-	select {
-	case <-p.failed:
-		return p.err
-	default:
-	}
 	p.hand()
 	p.batch = <-p.free
 	p.from.buf, p.from.effects = p.batch.bytes, p.batch.effects
-	return nil
+	return p.failure()
 }
 
-// hand gives the batch, with the records that were added, to the other goroutine.
+// hand gives the batch, with the records that were added, to the other goroutines.
 func (p *replay) hand() {
-	n := 0
-	if len(p.batch.ends) > 0 {
-		n = p.batch.ends[len(p.batch.ends)-1].effects
+	b, n := p.batch, 0
+	if len(b.ends) > 0 {
+		n = b.ends[len(b.ends)-1].effects
 	}
-	p.batch.bytes, p.batch.effects = p.from.buf, p.from.effects[:n]
+	b.bytes, b.effects = p.from.buf, p.from.effects[:n]
 	p.from.buf, p.from.effects = nil, nil
-	p.full <- p.batch
+	b.before = p.sent
+	p.sent += int64(n)
+	b.users.Store(int32(len(p.parts)))
+	if b.whole = !b.divide(p.r.e); b.whole {
+		b.come.Add(len(p.parts) - 1)
+		b.done.Add(1)
+	}
+	for _, part := range p.parts {
+		part <- b
+	}
+}
+
+func (p *replay) failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
 }
 
 // close returns when all records that were added are applied, or one of them could not be: with
@@ -129,8 +225,10 @@ func (p *replay) close() error {
 	if p.batch != nil {
 		p.hand()
 		p.batch = nil
-		close(p.full)
+		for _, part := range p.parts {
+			close(part)
+		}
 	}
-	<-p.ended
+	p.ended.Wait()
 	return p.err
 }

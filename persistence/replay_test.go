@@ -2,8 +2,10 @@ package persistence
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -83,5 +85,33 @@ func TestTheFirstFaultIsReported(t *testing.T) {
 		assert.ErrorContains(t, err, fmt.Sprintf("%s, offset %d: ", fileName(logFile, 1), at), later)
 		assert.ErrorContains(t, err, "does not fit", later)
 		assert.Equal(t, before, readAll(t, dir))
+	}
+}
+
+// Of several effects that do not fit, which different goroutines meet, the first is reported, also
+// before and after calls that change several keys.
+func TestTheFirstOfSeveralFaultsIsReported(t *testing.T) {
+	const records = 5 * batchEffects
+	for range 10 {
+		at, rename := rand.IntN(records-200), rand.IntN(records)
+		bad := []int{at, at + 1 + rand.IntN(100), at + 1 + rand.IntN(100), records - 1}
+		var log []byte
+		offset := 0
+		for i := range records {
+			if i == at {
+				offset = fileHeaderSize + len(log)
+			}
+			f := setTo(fmt.Sprint(i), i)
+			switch {
+			case slices.Contains(bad, i):
+				f = effect.Effect{Kind: effect.HashDelete, Key: key(fmt.Sprint("missing", i)), Field: []byte("f")}
+			case i == rename && i > 0 && !slices.Contains(bad, i-1):
+				f = effect.Effect{Kind: effect.Rename, Key: key(fmt.Sprint(i - 1)), To: key("renamed")}
+			}
+			log = AppendCall(log, testEpoch, effect.AppendAll(nil, []effect.Effect{f}))
+		}
+		_, _, err := loaded(t, segmentOf(t, log), 3)
+		require.ErrorContains(t, err, fmt.Sprintf("%s, offset %d: ", fileName(logFile, 1), offset))
+		require.ErrorContains(t, err, fmt.Sprintf(`"missing%d" does not fit`, at))
 	}
 }
