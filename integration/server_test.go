@@ -58,7 +58,7 @@ func (quiet) Printf(context.Context, string, ...any) {}
 const builtBefore = "TEST_BINARY"
 
 // built returns the path of the binary, which the first caller builds: with the race detector if
-// the tests run with it.
+// the tests run with it. make test has compiled its packages before this one begins.
 var built = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv(builtBefore); path != "" {
 		return path, nil
