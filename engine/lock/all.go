@@ -13,16 +13,16 @@ type Holder interface {
 // has no other for longer than a short call takes: a call that needs several, one of which is
 // locked for long, must not block other calls on the rest.
 func All[H Holder](list []H) {
-	var first, none H // first: the one that was waited for
+	if len(list) == 0 {
+		return
+	}
+	var none H
+	missed := list[0]
 	for range rounds {
-		first = rest(list, first)
-		if first == none {
+		missed.Mutex().Lock()
+		if missed = rest(list, missed); missed == none {
 			return
 		}
-		first.Mutex().Lock()
-	}
-	if first != none {
-		first.Mutex().Unlock()
 	}
 	for _, h := range list { // in order, so that no two calls wait for each other
 		h.Mutex().Lock()
@@ -41,10 +41,9 @@ const (
 	tries  = 64  // attempts of try, some 10 µs in all
 )
 
-// rest takes the locks except the one that the caller has already (none: the zero value). If one is
-// not free soon, it unlocks all and returns that one.
+// rest takes the locks except the one that the caller has already. If one is not free soon, it
+// unlocks all and returns that one; otherwise it returns the zero value.
 func rest[H Holder](list []H, has H) (missed H) {
-	var none H
 	for i, h := range list {
 		if h == has || try(h.Mutex()) {
 			continue
@@ -54,12 +53,10 @@ func rest[H Holder](list []H, has H) (missed H) {
 				other.Mutex().Unlock()
 			}
 		}
-		if has != none {
-			has.Mutex().Unlock()
-		}
+		has.Mutex().Unlock()
 		return h
 	}
-	return none
+	return missed
 }
 
 // try takes the lock if it is free now or in a few microseconds.
