@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -58,26 +59,32 @@ func TestAnsweredCallsDoNotBeginLater(t *testing.T) {
 	// there is a connection for them, as none is made while it is stopped
 	await(t, func() bool { return errors.Join(slides(0)...) == nil })
 	require.NoError(t, c.run[1].cmd.Process.Signal(syscall.SIGSTOP))
-	begun, elsewhere := time.Now(), false
-	for _, err := range slides(1) {
-		elsewhere = elsewhere || err == nil
+	begun := time.Now()
+	replies := slides(1)
+	// on a busy machine another node may be elected, or the calls may wait for a connection:
+	// then calls whose outcome is unknown may have run before their replies
+	elsewhere := slices.Contains(replies, nil) || time.Since(begun) > time.Second
+	least, most := make([]int64, len(keys)), make([]int64, len(keys))
+	for i, err := range replies {
+		switch {
+		case err == nil:
+			least[2+i], most[2+i] = 1, 1
+		case elsewhere && !strings.HasPrefix(err.Error(), "TRYAGAIN"):
+			most[2+i] = 1
+		}
 	}
-	// on a machine that is busy another node may be elected, or the calls may wait for a connection
-	elsewhere = elsewhere || time.Since(begun) > time.Second
 	calls.Wait()
 	require.NoError(t, c.run[1].cmd.Process.Signal(syscall.SIGCONT))
 	for _, key := range keys[:2] {
 		await(t, func() bool { return client.Do(ctx, "RL.RELEASE", key, "a").Err() == nil })
 	}
-	if elsewhere {
-		t.Skip("the calls were not in the sockets of the stopped node alone")
-	}
 	for range 10 {
-		for _, key := range keys {
+		for i, key := range keys {
 			await(t, func() bool { return client.Do(ctx, "RL.SLIDE", key, 10, "1h", "COST", 0).Err() == nil })
 			n, err := client.ZCard(ctx, key).Result()
 			if err == nil {
-				assert.Zero(t, n, "%s: a call that was answered has run", key)
+				assert.GreaterOrEqual(t, n, least[i], key)
+				assert.LessOrEqual(t, n, most[i], "%s: a call that was answered has run", key)
 			}
 		}
 		time.Sleep(20 * time.Millisecond)
