@@ -5,12 +5,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine"
 	"rlserver/engine/effect"
 )
 
@@ -113,5 +115,39 @@ func TestTheFirstOfSeveralFaultsIsReported(t *testing.T) {
 		_, _, err := loaded(t, segmentOf(t, log), 3)
 		require.ErrorContains(t, err, fmt.Sprintf("%s, offset %d: ", fileName(logFile, 1), offset))
 		require.ErrorContains(t, err, fmt.Sprintf(`"missing%d" does not fit`, at))
+	}
+}
+
+// A log of changes to single keys, and in between to several or to all, gives the same state
+// whichever goroutines apply it.
+func TestReplayGivesTheSameState(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	name := func() engine.Key { return key(fmt.Sprint(r.IntN(100))) }
+	several := []effect.Kind{
+		effect.Rename, effect.Rename, effect.Copy, effect.Copy, effect.Move, effect.Move, effect.Swap, effect.Flush,
+	}
+	want := engine.New(engine.Options{Databases: 3})
+	var log []byte
+	for i := 0; i < 30*batchEffects; i++ {
+		f := setTo(fmt.Sprint(r.IntN(100)), i)
+		switch n := r.IntN(15 * batchEffects); { // half of the batches have one of several
+		case n < len(several):
+			f = effect.Effect{Kind: several[n], Key: name(), To: name(), ToDB: r.IntN(3)}
+		case n < 3*batchEffects:
+			f = effect.Effect{Kind: effect.Delete, Key: name()}
+		}
+		f.DB = r.IntN(3)
+		if err := want.Apply(testEpoch, []effect.Effect{f}); err == nil {
+			log = AppendCall(log, testEpoch, effect.AppendAll(nil, []effect.Effect{f}))
+		}
+	}
+	for _, procs := range []int{1, 2, 4} {
+		runtime.GOMAXPROCS(procs)
+		e, _, err := loaded(t, segmentOf(t, log), 3)
+		require.NoError(t, err)
+		require.Equal(t, stateOf(want), stateOf(e), procs)
 	}
 }
