@@ -121,6 +121,10 @@ func (s *Set) At(i int) (member []byte, score float64) {
 
 // ScoreAt returns the score of a rank from 0 to Len()-1. It panics for other ranks.
 func (s *Set) ScoreAt(i int) float64 {
+	// a limiter asks at each denial
+	if s.rest == nil && s.log != nil && uint(i) < uint(s.log.Len()) {
+		return float64(s.log.TimeAt(i))
+	}
 	others, isHit := s.place(i)
 	if !isHit {
 		p := s.rest.seq.at(others)

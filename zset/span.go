@@ -22,9 +22,12 @@ type LexBound struct {
 // FirstAfter returns the rank of the first element with a greater score, Len() if there is none. It
 // is fast near both ends, where a limiter's window begins and ends.
 func (s *Set) FirstAfter(score float64) int {
-	n := s.rest.firstAfter(score)
-	if s.log != nil {
-		n += s.log.After(timeThrough(score))
+	if s.log == nil {
+		return s.rest.firstAfter(score)
+	}
+	n := s.log.After(timeThrough(score))
+	if s.rest != nil {
+		n += s.rest.firstAfter(score)
 	}
 	return n
 }
