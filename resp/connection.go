@@ -85,9 +85,9 @@ func ping(c *command.Call) error {
 }
 
 // inSubscriberMode reports whether the client has subscribed to something, in RESP2. If so, it
-// begins the reply that PING then has.
+// begins the reply that PING then has. Scripts get replies of RESP2 also for a client with RESP3.
 func inSubscriberMode(c *command.Call) bool {
-	if c.Reply.RESP3 || !sessionOf(c).messages.Subscribed() {
+	if c.Reply.RESP3 || c.InScript || !sessionOf(c).messages.Subscribed() {
 		return false
 	}
 	c.Reply.Array(2)

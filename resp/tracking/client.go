@@ -115,7 +115,7 @@ const (
 	errSwitchBcast = engine.Error("ERR You can't switch BCAST mode on/off before disabling tracking for this client, " +
 		"and then re-enabling it with a different mode.")
 	errBcastOpt  = engine.Error("ERR OPTIN and OPTOUT are not compatible with BCAST")
-	errBothOpt   = engine.Error("ERR You can't use both OPTIN mode and OPTOUT mode")
+	errBothOpt   = engine.Error("ERR You can't specify both OPTIN mode and OPTOUT mode")
 	errSwitchOpt = engine.Error("ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, " +
 		"and then re-enabling it with a different mode.")
 )

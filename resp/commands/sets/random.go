@@ -22,6 +22,9 @@ func init() {
 // spop handles SPOP key [count]. Its effects name the members, so replay needs no randomness.
 func spop(c *command.Call) error {
 	k := c.Args.Key()
+	if c.Args.Left() > 1 {
+		return engine.ErrSyntax
+	}
 	counted, n := c.Args.More(), int64(1)
 	if counted {
 		n = c.Args.IntegerFrom(0, command.ErrNotPositive)
@@ -70,6 +73,9 @@ func popMany(c *command.Call, k engine.Key, s object.SetView, n int64) {
 // srandmember handles SRANDMEMBER key [count].
 func srandmember(c *command.Call) error {
 	k := c.Args.Key()
+	if c.Args.Left() > 1 {
+		return engine.ErrSyntax
+	}
 	if !c.Args.More() {
 		s, err := open(c, k)
 		if err != nil {
