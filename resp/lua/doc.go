@@ -35,5 +35,6 @@
 //
 // A new one costs 350 µs. Globals and libraries are read-only, KEYS and ARGV are filled anew, and
 // all that a script can reach from its own values ends with it. So values of a run are reused by
-// the next one. A State is dropped if its script was ended, or has made it large.
+// the next one. A State is dropped if its script was ended,
+// or has made it large; not if all that the script did was to ask for one value that is too large.
 package lua

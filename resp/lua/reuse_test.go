@@ -61,6 +61,49 @@ func TestValuesAreUsedAgain(t *testing.T) {
 	}
 }
 
+// A script that ends as it asks for one value that is too large leaves its state as it was, unless
+// it has taken memory before, or ends within a coroutine: then the state is not used again.
+func TestStatesOfRefusedScriptsAreUsedAgain(t *testing.T) {
+	const large = "string.rep('x', 1e9)"
+	host := replies{by: map[byte]string{'l': "*1\r\n$1\r\nx\r\n"}}
+	look, err := Compile(`local t = {} for i = 1, 10 do t[i] = string.rep('x', i) end local c = coroutine and 1 or 0
+		return {c, #KEYS, KEYS[1], table.concat(t), tostring(KEYS.x), tostring(pcall(error, 'e')),
+			redis.call('list')[1]}`)
+	require.NoError(t, err)
+	for source, usable := range map[string]bool{
+		"return " + large: true,
+		// their product is 0 in 64 bits
+		"return string.rep(string.rep('x', 1048576), 17592186044416)":                                  false,
+		"local ok, e = pcall(string.rep, 'x', 1e9) return {ok, e}":                                     true,
+		"KEYS[2] = 1 return pcall(function() return pcall(function() " + large + " end) end)":          true,
+		"return string.gsub('abc', '.', function() return " + large + " end)":                          true,
+		"table.sort({3, 2, 1}, function(a, b) " + large + " return a < b end)":                         true,
+		"local t = setmetatable({}, {__index = function() return " + large + " end}) return t.x":       true,
+		"redis.call('list') local s = 'y' .. " + large:                                                 true,
+		"local t = {} for i = 1, 1e5 do t[i] = i end " + large:                                         false,
+		"local function f(n) if n == 0 then " + large + " end return 1 + f(n - 1) end return f(15000)": false,
+		"while true do " + "local s = string.rep('x', 1e6) .. KEYS[1] KEYS[#KEYS + 1] = s end":         false,
+		"local c = coroutine.wrap(function() " + large + " end) c()":                                   false,
+	} {
+		st := newState()
+		want := on(t, st, look, host, "a")
+		s, err := Compile(source)
+		require.NoError(t, err)
+		all := NewScripts()
+		run := Run{Script: s, Keys: [][]byte{[]byte("k")}, Host: host, Among: all,
+			Limits: Limits{Memory: 8 << 20, All: 32 << 20, Time: time.Second}}
+		for range 100 {
+			require.ErrorContains(t, st.Run(&run, nil), errMemory, source)
+			require.Zero(t, all.Memory())
+			require.Equal(t, usable, st.usable(), source)
+			if !usable {
+				break
+			}
+			assert.Equal(t, want, on(t, st, look, host, "a"), source)
+		}
+	}
+}
+
 // A limiter in a script takes few allocations, also one whose commands reply with a status.
 func TestLimitersTakeFewAllocations(t *testing.T) {
 	host := replies{by: map[byte]string{

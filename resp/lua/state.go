@@ -124,11 +124,17 @@ func Take() *State { return states.Get().(*State) }
 // Release gives the state back, for other scripts.
 func (st *State) Release() {
 	st.host, st.result = nil, nil
-	if st.watch.dead != "" || st.watch.lasting > 0 || st.watch.charged > 1<<20 || cap(st.args.text) > 64<<10 {
-		return // its stack may be large
+	if st.usable() {
+		clear(st.args.words)
+		states.Put(st)
 	}
-	clear(st.args.words)
-	states.Put(st)
+}
+
+// usable reports whether other scripts may run on the state: its stack is not large, and its script
+// did not end within a coroutine.
+func (st *State) usable() bool {
+	w := &st.watch
+	return (w.dead == "" || w.intact) && w.lasting == 0 && w.charged <= 1<<20 && cap(st.args.text) <= 64<<10
 }
 
 // Run runs a script, and appends its reply with emit, which is given its result. The result is
@@ -145,7 +151,7 @@ func (st *State) Run(r *Run, emit func(*State, glua.LValue) error) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = st.fault(fault)
-			st.watch.dead = "broken" // the state is not used again
+			st.watch.dead, st.watch.intact = "broken", false // the state is not used again
 		}
 		st.watch.endTurn()
 		if st.watch.granted > 0 {

@@ -148,9 +148,8 @@ func stringRep(st *State, L *glua.LState) int {
 	if n <= 0 || s == "" {
 		return st.push(L, "")
 	}
-	if int64(len(s))*int64(n) > st.watch.limits.Memory {
-		st.watch.dead = errMemory
-		st.watch.raiseIfDead()
+	if int64(n) > st.watch.limits.Memory/int64(len(s)) {
+		st.watch.refuseValue()
 	}
 	st.watch.charge(len(s) * n)
 	st.watch.step(len(s) * n / 1024)

@@ -45,6 +45,7 @@ type watch struct {
 	begun    time.Time
 	overdue  bool
 	dead     string      // why the script has to end; "": it may go on
+	intact   bool        // it ends before it has taken more than firstBytes: see State.usable
 	killed   atomic.Bool // set by others
 }
 
@@ -55,7 +56,7 @@ func (w *watch) reset(l Limits, all *Scripts) {
 	w.left, w.charged, w.lasting, w.loaded, w.reserved, w.held = perCheck, 0, 0, 0, 0, 0
 	w.limits, w.all = l, all
 	w.until = firstBytes
-	w.begun, w.overdue, w.dead = time.Time{}, false, ""
+	w.begun, w.overdue, w.dead, w.intact = time.Time{}, false, "", false
 	w.killed.Store(false)
 }
 
@@ -162,6 +163,12 @@ func (w *watch) refuse(why string) {
 	w.raiseIfDead()
 }
 
+// refuseValue ends the script for one value that is too large.
+func (w *watch) refuseValue() {
+	w.intact = w.until == firstBytes && w.st.L.G.CurrentThread == w.st.L
+	w.refuse(errMemory)
+}
+
 // refuseLater is refuse within a command that the script has called, which runs to its end.
 func (w *watch) refuseLater(why string) {
 	w.dead = why
@@ -199,7 +206,7 @@ func (w *watch) measure(next int64) {
 	pending := w.charged
 	w.charged = 0
 	if pending > w.limits.Memory && pending > 2*w.until { // one value that is too large
-		w.refuse(errMemory)
+		w.refuseValue()
 	}
 	m := meter{seen: make(map[unsafe.Pointer]struct{}), most: w.limits.Memory}
 	m.thread(w.st.L)
