@@ -14,12 +14,19 @@ import (
 // at now (Unix ms). Other calls see all of them or none: it locks only the shards that they need.
 // It sets the hashes of the keys. The error is about the first effect that does not fit the state:
 // those before it have been applied. To delete a missing key fits.
-func (e *Engine) Apply(now int64, effects []effect.Effect) (err error) {
-	keys, all := make([]Key, 0, MaxPrefetched), len(effects) > len(e.shards) // nearly all shards
+func (e *Engine) Apply(now int64, effects []effect.Effect) error {
+	_, err := e.ApplyAll(now, effects)
+	return err
+}
+
+// ApplyAll is Apply, and returns the effect that does not fit.
+func (e *Engine) ApplyAll(now int64, effects []effect.Effect) (misfit *effect.Effect, err error) {
+	keys, list := make([]Key, 0, MaxPrefetched), make([]*effect.Effect, 0, MaxPrefetched)
+	all := len(effects) > len(e.shards) // nearly all shards
 	for i := range effects {
 		f := &effects[i]
 		f.Key, all = e.Key(f.Key.Name), all || !f.Kind.ChangesKey()
-		if keys = append(keys, f.Key); f.Kind.HasTo() {
+		if keys, list = append(keys, f.Key), append(list, f); f.Kind.HasTo() {
 			f.To = e.Key(f.To.Name)
 			keys = append(keys, f.To)
 		}
@@ -33,45 +40,33 @@ func (e *Engine) Apply(now int64, effects []effect.Effect) (err error) {
 	defer tx.unlock()
 	e.naming.Lock()
 	defer e.naming.Unlock()
-	var group [MaxPrefetched]*effect.Effect
-	for len(effects) > 0 && err == nil {
-		n := min(len(effects), len(group))
-		for i := range n {
-			group[i] = &effects[i]
-		}
-		effects = effects[n:]
-		_, err = tx.replay(group[:n])
-	}
-	return err
+	return tx.replay(list)
 }
 
 // ShardOf returns the index of a key's shard.
 func (e *Engine) ShardOf(k Key) int { return e.shardIndex(k.Hash) }
 
-// ApplyTo is Apply for effects on hashed keys of one shard, of an engine that no call uses yet. It
-// may run at the same time for others. It returns the first effect that does not fit.
+// ApplyTo is ApplyAll for effects on hashed keys of one shard, of an engine that no call uses yet.
+// It may run at the same time for others.
 func (tx *Tx) ApplyTo(shard int, now int64, list []*effect.Effect) (misfit *effect.Effect, err error) {
 	tx.locked = append(tx.locked, &tx.e.shards[shard])
 	tx.begin(now, 0, false, true)
 	defer tx.unlock()
-	for group := range slices.Chunk(list, MaxPrefetched) {
-		if misfit, err = tx.replay(group); err != nil {
-			break
-		}
-	}
-	return misfit, err
+	return tx.replay(list)
 }
 
-// replay applies at most MaxPrefetched effects whose keys are hashed.
-func (tx *Tx) replay(group []*effect.Effect) (misfit *effect.Effect, err error) {
+// replay applies effects whose keys are hashed, up to the first that does not fit.
+func (tx *Tx) replay(list []*effect.Effect) (misfit *effect.Effect, err error) {
 	keys := [MaxPrefetched]Key{}
-	for i, f := range group {
-		keys[i], tx.db = f.Key, max(0, min(f.DB, tx.e.databases-1)) // mostly that of all
-	}
-	tx.Prefetch(keys[:len(group)])
-	for _, f := range group {
-		if err := tx.e.replay(f); err != nil {
-			return f, err
+	for group := range slices.Chunk(list, MaxPrefetched) {
+		for i, f := range group {
+			keys[i], tx.db = f.Key, max(0, min(f.DB, tx.e.databases-1)) // mostly that of all
+		}
+		tx.Prefetch(keys[:len(group)])
+		for _, f := range group {
+			if err := tx.e.replay(f); err != nil {
+				return f, err
+			}
 		}
 	}
 	return nil, nil

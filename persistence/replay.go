@@ -106,32 +106,27 @@ func (p *replay) applyPart(tx *engine.Tx, b *batch, part int) {
 			continue
 		}
 		if misfit, err := tx.ApplyTo(i, b.at, b.shards[i]); err != nil {
-			n := 0
-			for misfit != &b.effects[n] {
-				n++
-			}
-			p.fail(b, n, err) // an effect on another shard may be before it
+			p.fail(b, misfit, err) // an effect on another shard may be before it
 		}
 	}
 }
 
-// applyWhole applies the records of a batch one after the other.
+// applyWhole applies the effects of a batch one after the other, under one hold of the locks.
 func (p *replay) applyWhole(b *batch) {
-	n := 0
-	for _, end := range b.ends {
-		if b.before > p.failed.Load() {
-			return
-		}
-		if err := p.r.e.Apply(b.at, b.effects[n:end.effects]); err != nil {
-			p.fail(b, n, err)
-			return
-		}
-		n = end.effects
+	if b.before > p.failed.Load() {
+		return
+	}
+	if misfit, err := p.r.e.ApplyAll(b.at, b.effects); err != nil {
+		p.fail(b, misfit, err)
 	}
 }
 
 // fail notes that an effect of a batch could not be applied. That of the first one is the error.
-func (p *replay) fail(b *batch, n int, err error) {
+func (p *replay) fail(b *batch, misfit *effect.Effect, err error) {
+	n := 0
+	for misfit != &b.effects[n] {
+		n++
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if before := b.before + int64(n); before < p.failed.Load() {

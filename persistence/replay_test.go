@@ -151,3 +151,18 @@ func TestReplayGivesTheSameState(t *testing.T) {
 		require.Equal(t, stateOf(want), stateOf(e), procs)
 	}
 }
+
+// Calls that take all locks, such as changes of overrides, take them once for a whole batch: what
+// taking them allocates shows how often.
+func TestABatchTakesAllLocksOnce(t *testing.T) {
+	const records = 10 * batchEffects
+	var log []byte
+	for range records {
+		log = AppendCall(log, testEpoch, effect.AppendAll(nil, []effect.Effect{{Kind: effect.Swap, ToDB: 1}}))
+	}
+	dir := segmentOf(t, log)
+	assert.Less(t, testing.AllocsPerRun(1, func() {
+		_, _, err := loaded(t, dir, 2)
+		require.NoError(t, err)
+	}), records/2.0)
+}
