@@ -154,7 +154,7 @@ func (p *program) hash(call *command.Prepared) error {
 	if call.Command.Flags&(command.WholeKeyspace|command.Stepwise) != 0 || call.WantsAll() {
 		return errAllKeys
 	}
-	if _, alone := p.Env.Cluster.(command.Alone); alone && call.Command.Flags&command.PubSub != 0 {
+	if !p.Env.InCluster() && call.Command.Flags&command.PubSub != 0 {
 		return nil // a shard channel is no key, but in a cluster its slot has to be led here
 	}
 	for i := range p.Hasher.Keys {
