@@ -1,4 +1,4 @@
-package ports
+package ports_test
 
 import (
 	"log/slog"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/resp/command/commandtest"
+	"rlserver/resp/ports"
 )
 
 // exhaustedListener fails to accept for want of a file descriptor, as often as times says, and then
@@ -31,12 +32,14 @@ func (e *exhaustedListener) Accept() (net.Conn, error) {
 func TestAcceptFailuresAreLoggedOnceASecond(t *testing.T) {
 	var log strings.Builder
 	now := int64(0)
-	p := New(Options{
+	p := ports.New(ports.Options{
 		Clock: commandtest.ClockBy(func() int64 { return now }), Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	p.End()
-	g := &gate{Listener: &exhaustedListener{times: 5, wait: func() { now += 400 }}, ports: p}
-	_, err := g.Accept()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	err = p.Serve(&exhaustedListener{Listener: ln, times: 5, wait: func() { now += 400 }}, nil)
 	require.ErrorIs(t, err, net.ErrClosed)
 	require.Equal(t, 2, strings.Count(log.String(), "a connection could not be accepted"), log.String())
 }

@@ -69,9 +69,9 @@ const (
 		"TRYAGAIN another node begins to lead this slot, and the call has changed nothing: send it again")
 )
 
-// maxInStep is how many queues a waiter joins or leaves under one hold of their locks: more would
+// MaxInStep is how many queues a waiter joins or leaves under one hold of their locks: more would
 // delay the calls of others. A limiter has fewer keys.
-const maxInStep = 256
+const MaxInStep = 256
 
 // Enqueue makes a call wait whose handler has returned command.ErrWait. The caller holds the locks
 // of its keys; when it has released them, it calls Join. wake is called when the call has a reply;
@@ -88,7 +88,7 @@ func (qs *Queues) Enqueue(
 		Env: c.Env, Client: c.Client, Account: c.Account, DB: c.DB, Request: c.Request, Attempt: command.NextAttempt,
 		Reply: wire.Reply{RESP3: c.Reply.RESP3}, Wanted: c.Wanted,
 	}
-	if len(c.Keys) <= maxInStep {
+	if len(c.Keys) <= MaxInStep {
 		qs.join(c.Tx, w, w.begin())
 	}
 	return w
@@ -102,7 +102,7 @@ func (w *Waiter) Join(tx *engine.Tx) {
 	if w.joined > 0 {
 		return
 	}
-	for keys := range slices.Chunk(w.begin(), maxInStep) {
+	for keys := range slices.Chunk(w.begin(), MaxInStep) {
 		if w.joined > 0 && !w.isPending() {
 			break
 		}
@@ -141,7 +141,7 @@ func (w *Waiter) begin() (keys []engine.Key) {
 	}
 	slices.SortFunc(keys, engine.Key.Compare)
 	keys = slices.CompactFunc(keys, engine.Key.Is)
-	w.steps = make([][]entry, (len(keys)+maxInStep-1)/maxInStep)
+	w.steps = make([][]entry, (len(keys)+MaxInStep-1)/MaxInStep)
 	w.size = waiterSize + len(keys)*keySize
 	for _, word := range w.prepared.Words {
 		w.size += wire.WordSize + 2*len(word)

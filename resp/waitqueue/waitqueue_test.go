@@ -1,4 +1,4 @@
-package waitqueue
+package waitqueue_test
 
 import (
 	"fmt"
@@ -21,15 +21,18 @@ import (
 	_ "rlserver/resp/commands/lists"
 	_ "rlserver/resp/commands/zsets"
 	"rlserver/resp/executor"
+	"rlserver/resp/waitqueue"
 )
+
+const unblocked = "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"
 
 // fixture runs calls, and enqueues those that have to wait.
 type fixture struct {
 	*commandtest.Runner
 	t     *testing.T
-	qs    Queues
-	last  *Waiter // the last call that had to wait
-	at    atomic.Pointer[Waiter]
+	qs    waitqueue.Queues
+	last  *waitqueue.Waiter // the last call that had to wait
+	at    atomic.Pointer[waitqueue.Waiter]
 	woken int // number of calls of wake
 	pause time.Duration
 	asked func() // called when a queue asks for the pause; may be nil
@@ -52,7 +55,7 @@ func newFixture(t *testing.T) *fixture {
 }
 
 // enqueue runs a call that has to wait.
-func (f *fixture) enqueue(line string) *Waiter {
+func (f *fixture) enqueue(line string) *waitqueue.Waiter {
 	f.t.Helper()
 	require.Equal(f.t, commandtest.Waits, f.Do(line))
 	f.last.Join(f.Env.Engine.NewTx())
@@ -61,7 +64,7 @@ func (f *fixture) enqueue(line string) *Waiter {
 }
 
 // requireReply dequeues a waiter that has its reply, and compares the reply.
-func (f *fixture) requireReply(want string, w *Waiter) {
+func (f *fixture) requireReply(want string, w *waitqueue.Waiter) {
 	f.t.Helper()
 	require.False(f.t, w.Waits())
 	w.Dequeue(f.Env.Engine.NewTx())
@@ -161,22 +164,22 @@ func TestEmptyIgnoresPops(t *testing.T) {
 	other := []engine.Key{f.Env.Engine.Key([]byte("other"))}
 	assert.False(t, f.qs.Empty(0, other))
 	assert.True(t, f.qs.Empty(1, other), "the waiter is in another database")
-	for _, w := range []*Waiter{pop, waiter} {
-		require.True(t, w.Unblock(Cancelled))
-		f.requireReply("-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n", w)
+	for _, w := range []*waitqueue.Waiter{pop, waiter} {
+		require.True(t, w.Unblock(waitqueue.Cancelled))
+		f.requireReply(unblocked, w)
 	}
 	f.requireEmpty()
 }
 
 func TestUnblockAndRefuse(t *testing.T) {
 	for name, end := range map[string]struct {
-		end  func(*Waiter) bool
+		end  func(*waitqueue.Waiter) bool
 		want string
 	}{
-		"timeout": {func(w *Waiter) bool { return w.Unblock(TimedOut) },
+		"timeout": {func(w *waitqueue.Waiter) bool { return w.Unblock(waitqueue.TimedOut) },
 			"*5\r\n:0\r\n:1\r\n:0\r\n:3600000\r\n:3600000\r\n"},
-		"error":   {func(w *Waiter) bool { return w.Unblock(Cancelled) }, "-" + string(errUnblocked) + "\r\n"},
-		"refused": {func(w *Waiter) bool { return w.Refuse("NOPERM no") }, "-NOPERM no\r\n"},
+		"error":   {func(w *waitqueue.Waiter) bool { return w.Unblock(waitqueue.Cancelled) }, unblocked},
+		"refused": {func(w *waitqueue.Waiter) bool { return w.Refuse("NOPERM no") }, "-NOPERM no\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -184,7 +187,7 @@ func TestUnblockAndRefuse(t *testing.T) {
 			w := f.enqueue("RL.SLIDE k 1 1h WAIT 2h")
 			assert.EqualValues(t, 1, f.qs.Timed.Load())
 			assert.True(t, end.end(w))
-			assert.False(t, w.Unblock(Cancelled), "the call has ended already")
+			assert.False(t, w.Unblock(waitqueue.Cancelled), "the call has ended already")
 			assert.False(t, w.Refuse("ERR late"))
 			f.requireReply(end.want, w)
 			f.requireEmpty()
@@ -198,8 +201,8 @@ func TestWaiterCountsItsWords(t *testing.T) {
 	w := f.enqueue("RL.SLIDE k 1 1h WAIT 2h")
 	small := w.Size()
 	assert.Equal(t, "k", string(w.Prepared().Words[1]))
-	assert.GreaterOrEqual(t, small, waiterSize)
-	w.Unblock(Cancelled)
+	assert.GreaterOrEqual(t, small, 1<<10)
+	w.Unblock(waitqueue.Cancelled)
 	w.Dequeue(f.Env.Engine.NewTx())
 	f.requireEmpty()
 }
@@ -214,7 +217,7 @@ func manyKeys(n int) string {
 }
 
 const (
-	large  = 4 * maxInStep
+	large  = 4 * waitqueue.MaxInStep
 	popped = "*3\r\n$4\r\nk500\r\n$1\r\na\r\n$1\r\n1\r\n"
 )
 
@@ -249,7 +252,7 @@ func TestPopOnManyKeysIsServedWhileItJoins(t *testing.T) {
 		keys[i] = f.Env.Engine.Key(fmt.Append(nil, "k", i))
 	}
 	slices.SortFunc(keys, engine.Key.Compare)
-	inFirst, inSecond := keys[maxInStep/2], keys[maxInStep*3/2]
+	inFirst, inSecond := keys[waitqueue.MaxInStep/2], keys[waitqueue.MaxInStep*3/2]
 	for range 20 {
 		require.Equal(t, commandtest.Waits, f.Do("BZPOPMIN "+manyKeys(large)+" 1000"))
 		w, joined := f.last, make(chan struct{})
@@ -257,16 +260,28 @@ func TestPopOnManyKeysIsServedWhileItJoins(t *testing.T) {
 			defer close(joined)
 			w.Join(f.Env.Engine.NewTx())
 		}()
-		for f.qs.Len() < maxInStep {
+		for f.qs.Len() < waitqueue.MaxInStep {
 			runtime.Gosched()
 		}
-		for f.isFree(inSecond) && f.qs.Len() == maxInStep {
+		for f.isFree(inSecond) && f.qs.Len() == waitqueue.MaxInStep {
 			runtime.Gosched() // nothing that the second step writes has been seen
 		}
 		f.Do("ZADD " + string(inFirst.Name) + " 1 a")
 		<-joined
 		f.requireReply(fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$1\r\na\r\n$1\r\n1\r\n", len(inFirst.Name), inFirst.Name), w)
 		f.requireEmpty()
+	}
+}
+
+// lockAnother locks one of the keys k0, k1, … that does not share its lock with the key name.
+func (f *fixture) lockAnother(name string) (release func()) {
+	tx := f.Env.Engine.NewTx()
+	for i := 0; ; i++ {
+		tx.Begin(commandtest.Start, 0, []engine.Key{f.Env.Engine.Key([]byte(fmt.Sprint("k", i)))}, false)
+		if f.isFree(f.Env.Engine.Key([]byte(name))) {
+			return func() { tx.End() }
+		}
+		tx.End()
 	}
 }
 
@@ -297,13 +312,13 @@ func (f *fixture) freeShards() (n int) {
 // However the wait of a pop on many keys ends: it leaves all queues, and then takes no member.
 func TestPopOnManyKeysLeaves(t *testing.T) {
 	for name, end := range map[string]struct {
-		end  func(*Waiter)
+		end  func(*waitqueue.Waiter)
 		want string
 	}{
-		"gone":    {func(*Waiter) {}, ""},
-		"timeout": {func(w *Waiter) { w.Unblock(TimedOut) }, "*-1\r\n"},
-		"error":   {func(w *Waiter) { w.Unblock(Cancelled) }, "-" + string(errUnblocked) + "\r\n"},
-		"refused": {func(w *Waiter) { w.Refuse("NOPERM no") }, "-NOPERM no\r\n"},
+		"gone":    {func(*waitqueue.Waiter) {}, ""},
+		"timeout": {func(w *waitqueue.Waiter) { w.Unblock(waitqueue.TimedOut) }, "*-1\r\n"},
+		"error":   {func(w *waitqueue.Waiter) { w.Unblock(waitqueue.Cancelled) }, unblocked},
+		"refused": {func(w *waitqueue.Waiter) { w.Refuse("NOPERM no") }, "-NOPERM no\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -311,9 +326,17 @@ func TestPopOnManyKeysLeaves(t *testing.T) {
 			assert.Equal(t, large, f.qs.Len(), "each key once")
 			other := f.enqueue("BZPOPMIN k500 0")
 			end.end(w)
-			w.end() // another client calls between two steps
-			f.Do("ZADD k500 1 a")
-			w.Dequeue(f.Env.Engine.NewTx())
+			release, dequeued := f.lockAnother("k500"), make(chan struct{})
+			go func() {
+				defer close(dequeued)
+				w.Dequeue(f.Env.Engine.NewTx())
+			}()
+			for w.Waits() {
+				runtime.Gosched()
+			}
+			f.Do("ZADD k500 1 a") // the pop has not left all queues yet
+			release()
+			<-dequeued
 			reply, _, _ := w.Answer()
 			assert.Equal(t, end.want, string(reply))
 			f.requireReply(popped, other)
