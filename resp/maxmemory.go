@@ -103,13 +103,15 @@ func (s *Server) evictClientsOfAllPools() {
 }
 
 // MakeRoom implements executor.Origin. It counts the calls that are refused.
-func (s *session) MakeRoom(p command.Prepared) error {
+func (s *session) MakeRoom(p command.Prepared, denies bool) (room bool) {
 	if s.evictKeys(func(tx *engine.Tx, now int64) bool { return tx.MakeRoom(now) }) || s.spared(&p) {
-		return nil
+		return true
 	}
-	s.server.oomRefusals.Add(1)
+	if denies {
+		s.server.oomRefusals.Add(1)
+	}
 	s.server.remeasureOverhead()
-	return engine.ErrOutOfMemory
+	return false
 }
 
 // evictKeys calls evict until it reports that there is enough memory, once for each partition with

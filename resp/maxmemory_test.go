@@ -124,6 +124,39 @@ func TestEviction(t *testing.T) {
 	}
 }
 
+// Keys are evicted for scripts, alone and in transactions, before they begin. As in Redis, what
+// counts later is the memory at that time.
+func TestEvictionForScripts(t *testing.T) {
+	ts := startServer(t, config.Defaults{"maxmemory": "300000", "maxmemory-policy": "allkeys-random"})
+	c := ts.dial()
+	value := strings.Repeat("x", 2000)
+	for i := range 500 {
+		key := fmt.Sprint("key:", i)
+		script := []string{"EVAL", "return redis.call('SET', KEYS[1], ARGV[1])", "1", key, value}
+		if i%2 == 0 {
+			require.Equal(t, "+OK", c.send(script...))
+		} else {
+			require.Equal(t, "+OK", c.do("MULTI"))
+			require.Equal(t, "+QUEUED", c.send(script...))
+			require.Equal(t, "*1 +OK", c.do("EXEC"))
+		}
+		require.Less(t, ts.Engine.Weight(), int64(300_000+100<<10))
+	}
+	assert.Greater(t, c.number("evicted_keys"), 200)
+	assert.Equal(t, 0, c.number("maxmemory_refused_calls"))
+	require.Equal(t, "+OK", c.do("MULTI"))
+	value = strings.Repeat("x", 120_000)
+	for i := range 4 {
+		c.send("EVAL", "return redis.call('SET', KEYS[1], ARGV[1])", "1", fmt.Sprint("large:", i), value)
+	}
+	require.Equal(t, "*4 +OK +OK +OK +OK", c.do("EXEC"))
+	require.Equal(t, "+OK", c.do("CONFIG SET maxmemory-policy noeviction maxmemory 1"))
+	const refused = "-OOM command not allowed when used memory > 'maxmemory'. script: "
+	assert.Contains(t, c.send("EVAL", "return redis.call('SET', KEYS[1], 1)", "1", "k"), refused)
+	assert.Equal(t, ":0", c.send("EVAL", "return redis.call('EXISTS', KEYS[1])", "1", "none"))
+	assert.Equal(t, "+OK", c.send("EVAL", "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], 1)", "1", "k"))
+}
+
 // A client that has set maxmemory to nearly 0 can raise it again.
 func TestTinyMaxmemoryDoesNotCloseClients(t *testing.T) {
 	ts := startServer(t, config.Defaults{})

@@ -89,7 +89,7 @@ func (t *transaction) flags(c *command.Command) (has, lacks command.Flags) {
 	case t.queues(c):
 		has |= command.DenyOOM
 	case t.open && c == execCommand:
-		has, lacks = has|t.has&(command.Changing|command.DenyOOM), lacks|t.lacks
+		has, lacks = has|t.has&(command.Changing|command.DenyOOM|command.AnyKeys), lacks|t.lacks
 	}
 	return has, lacks
 }

@@ -52,6 +52,7 @@ type Call struct {
 
 	Random *rand.Rand
 
+	NoRoom     bool // there was too little memory when the call, which runs a script, was admitted
 	All        bool // the call needs the locks of all shards because of a setting
 	Changed    bool // the handler has changed keys
 	CountsOnce bool // set by a handler whose declaration cannot tell, see Command.CountsOnce

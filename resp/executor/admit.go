@@ -19,7 +19,7 @@ const errNoScript = engine.Error("ERR This Redis command is not allowed from scr
 
 // Admit returns why a call may not run now, or nil: it checks the permission of the user, and has
 // and lacks, the flags that decide, which are more than the call's own for EXEC. It evicts keys if
-// the call may take memory. No lock is held. Denials are in ACL LOG.
+// the call, or a script that it runs, may take memory. No lock is held. Denials are in ACL LOG.
 func (r *Runner) Admit(p *command.Prepared, in Context, has, lacks command.Flags) error {
 	if in == Script && has&command.NoScript != 0 {
 		return errNoScript
@@ -28,9 +28,11 @@ func (r *Runner) Admit(p *command.Prepared, in Context, has, lacks command.Flags
 		r.LogDenied(denial.Verdict, denial.Object, r.Account.Name(), in)
 		return denial.Error()
 	}
-	if has&command.DenyOOM != 0 && r.executor.env.Engine.Crowded() && r.executor.loading.Load() == 0 {
-		if err := r.origin.MakeRoom(*p); err != nil {
-			return err
+	if has&(command.DenyOOM|command.AnyKeys) != 0 {
+		denies := has&command.DenyOOM != 0
+		r.NoRoom = r.executor.env.Engine.Crowded() && r.executor.loading.Load() == 0 && !r.origin.MakeRoom(*p, denies)
+		if r.NoRoom && denies {
+			return engine.ErrOutOfMemory
 		}
 	}
 	return r.executor.Unavailable(has, lacks)

@@ -74,7 +74,7 @@ func run(c *command.Call, script lookup) error {
 		return errWritesInReadonly
 	case e.Flags&lua.NoCluster != 0 && c.Env.InCluster():
 		return errNoClusterRun
-	case e.Flags&lua.Declared != 0 && e.Flags&(lua.AllowOOM|lua.NoWrites) == 0 && c.Env.Engine.Crowded():
+	case e.Flags&lua.Declared != 0 && e.Flags&(lua.AllowOOM|lua.NoWrites) == 0 && c.NoRoom:
 		return engine.ErrOutOfMemory
 	}
 	words := c.Args.List

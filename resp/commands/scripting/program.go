@@ -132,7 +132,7 @@ func (p *program) admit(call *command.Prepared) error {
 	if p.readonly && c.Flags&command.Changing != 0 {
 		return errReadonlyRun
 	}
-	if c.Flags&command.DenyOOM != 0 && !p.wrote && p.entry.Flags&lua.AllowOOM == 0 && p.Env.Engine.Crowded() {
+	if c.Flags&command.DenyOOM != 0 && !p.wrote && p.entry.Flags&lua.AllowOOM == 0 && p.caller.NoRoom {
 		return engine.ErrOutOfMemory
 	}
 	if err := p.Env.Executor.Unavailable(c.Flags, ^c.Flags); err != nil {
@@ -206,11 +206,11 @@ func (p *program) monitor(call *command.Prepared) {
 
 // The program is the origin of its calls.
 
-func (p *program) MakeRoom(command.Prepared) error { return engine.ErrOutOfMemory }
-func (p *program) Describe() string                { return p.client().Describe() }
-func (p *program) Address() string                 { return p.client().Address() }
-func (p *program) Name() string                    { return p.client().Name() }
-func (p *program) Source() string                  { return "lua" }
-func (p *program) HoldLines(int)                   {}
+func (p *program) MakeRoom(command.Prepared, bool) bool { return false }
+func (p *program) Describe() string                     { return p.client().Describe() }
+func (p *program) Address() string                      { return p.client().Address() }
+func (p *program) Name() string                         { return p.client().Name() }
+func (p *program) Source() string                       { return "lua" }
+func (p *program) HoldLines(int)                        {}
 
 func (p *program) client() executor.Origin { return p.caller.Conn.(executor.Origin) }
