@@ -114,6 +114,9 @@ func (s *session) prepareFor(p *command.Prepared) error {
 	}
 	has, lacks := s.transaction.flags(c)
 	if err := s.Admit(p, s.context(), has, lacks); err != nil {
+		if err == engine.ErrOutOfMemory {
+			s.server.oomRefusals.Add(1)
+		}
 		return err
 	}
 	switch {

@@ -102,13 +102,10 @@ func (s *Server) evictClientsOfAllPools() {
 	s.evictClients(&s.memory.Unauthenticated)
 }
 
-// MakeRoom implements executor.Origin. It counts the calls that are refused.
-func (s *session) MakeRoom(p command.Prepared, denies bool) (room bool) {
+// MakeRoom implements executor.Origin.
+func (s *session) MakeRoom(p command.Prepared) (room bool) {
 	if s.evictKeys(func(tx *engine.Tx, now int64) bool { return tx.MakeRoom(now) }) || s.spared(&p) {
 		return true
-	}
-	if denies {
-		s.server.oomRefusals.Add(1)
 	}
 	s.server.remeasureOverhead()
 	return false

@@ -157,6 +157,32 @@ func TestEvictionForScripts(t *testing.T) {
 	assert.Equal(t, "+OK", c.send("EVAL", "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], 1)", "1", "k"))
 }
 
+// Calls that write many keys evict as many, also as scripts in transactions.
+func TestEvictionForLargeCalls(t *testing.T) {
+	for name, call := range map[string]func(c *testClient, keys []string){
+		"EXEC": func(c *testClient, keys []string) {
+			script := "for i = 1, #KEYS do redis.call('SET', KEYS[i], 'value') end"
+			require.Equal(t, "+OK", c.do("MULTI"))
+			require.Equal(t, "+QUEUED", c.send(append([]string{"EVAL", script, fmt.Sprint(len(keys))}, keys...)...))
+			require.Equal(t, "*1 $-1", c.do("EXEC"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ts := startServer(t, config.Defaults{"maxmemory": "500000", "maxmemory-policy": "allkeys-random"})
+			c := ts.dial()
+			keys := make([]string, 500)
+			for i := range 40 {
+				for j := range keys {
+					keys[j] = fmt.Sprint("key:", i*len(keys)+j)
+				}
+				call(c, keys)
+				require.Less(t, ts.Engine.Weight(), int64(500_000+200<<10))
+			}
+			assert.Greater(t, c.number("evicted_keys"), 10_000)
+		})
+	}
+}
+
 // A client that has set maxmemory to nearly 0 can raise it again.
 func TestTinyMaxmemoryDoesNotCloseClients(t *testing.T) {
 	ts := startServer(t, config.Defaults{})

@@ -29,10 +29,13 @@ func (r *Runner) Admit(p *command.Prepared, in Context, has, lacks command.Flags
 		return denial.Error()
 	}
 	if has&(command.DenyOOM|command.AnyKeys) != 0 {
-		denies := has&command.DenyOOM != 0
-		r.NoRoom = r.executor.env.Engine.Crowded() && r.executor.loading.Load() == 0 && !r.origin.MakeRoom(*p, denies)
-		if r.NoRoom && denies {
+		crowded := r.executor.env.Engine.Crowded() && r.executor.loading.Load() == 0
+		r.NoRoom = crowded && !r.origin.MakeRoom(*p)
+		if r.NoRoom && has&command.DenyOOM != 0 {
 			return engine.ErrOutOfMemory
+		}
+		if crowded && has&command.AnyKeys != 0 { // a script cannot evict keys, and may write many
+			r.EvictFor(engine.LargeGrowth)
 		}
 	}
 	return r.executor.Unavailable(has, lacks)

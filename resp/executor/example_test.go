@@ -24,12 +24,12 @@ import (
 // program is an origin of calls that is no connection, such as a script.
 type program struct{ name string }
 
-func (p program) MakeRoom(command.Prepared, bool) bool { return true }
-func (p program) Describe() string                     { return "name=" + p.name }
-func (p program) Address() string                      { return "" }
-func (p program) Name() string                         { return p.name }
-func (p program) Source() string                       { return p.name }
-func (p program) HoldLines(int)                        {}
+func (p program) MakeRoom(command.Prepared) bool { return true }
+func (p program) Describe() string               { return "name=" + p.name }
+func (p program) Address() string                { return "" }
+func (p program) Name() string                   { return p.name }
+func (p program) Source() string                 { return p.name }
+func (p program) HoldLines(int)                  {}
 
 // environment returns that of a server with an empty keyspace.
 func environment() *command.Env {

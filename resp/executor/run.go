@@ -14,8 +14,8 @@ import (
 // Origin is who brings the calls of a Runner.
 type Origin interface {
 	// MakeRoom evicts keys for a call that may take memory. It reports false if too little may be
-	// evicted; denies: the call is then refused. No lock is held.
-	MakeRoom(p command.Prepared, denies bool) (room bool)
+	// evicted. No lock is held.
+	MakeRoom(p command.Prepared) (room bool)
 	// Describe returns a line about the client, as in CLIENT LIST, for ACL LOG.
 	Describe() string
 	// Address and Name are those of the client in SLOWLOG, Source is its address in MONITOR.

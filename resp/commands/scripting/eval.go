@@ -29,9 +29,6 @@ type lookup func(c *command.Call, word []byte) (*lua.Entry, error)
 // prepare returns what runs before the locks are taken: it finds the script, and compiles it.
 func prepare(script lookup) func(*command.Call, [][]byte) {
 	return func(c *command.Call, words [][]byte) {
-		if c.Env.Engine.Crowded() { // a script cannot evict keys
-			c.EvictFor(engine.LargeGrowth)
-		}
 		if e, err := script(c, words[1]); err == nil {
 			c.Ready = e
 		} else {

@@ -206,11 +206,11 @@ func (p *program) monitor(call *command.Prepared) {
 
 // The program is the origin of its calls.
 
-func (p *program) MakeRoom(command.Prepared, bool) bool { return false }
-func (p *program) Describe() string                     { return p.client().Describe() }
-func (p *program) Address() string                      { return p.client().Address() }
-func (p *program) Name() string                         { return p.client().Name() }
-func (p *program) Source() string                       { return "lua" }
-func (p *program) HoldLines(int)                        {}
+func (p *program) MakeRoom(command.Prepared) bool { return false }
+func (p *program) Describe() string               { return p.client().Describe() }
+func (p *program) Address() string                { return p.client().Address() }
+func (p *program) Name() string                   { return p.client().Name() }
+func (p *program) Source() string                 { return "lua" }
+func (p *program) HoldLines(int)                  {}
 
 func (p *program) client() executor.Origin { return p.caller.Conn.(executor.Origin) }
