@@ -100,7 +100,8 @@
 // # Memory
 //
 // maxmemory limits the keys and the overhead of the process, which is measured after each garbage
-// collection. Dispatch evicts keys before each command that may take memory; it holds no lock then.
+// collection. Dispatch evicts keys before each command that may take memory, and more for one with
+// many or long words; it holds no lock then.
 // It refuses the command with OOM if there is nothing to evict. A command that runs is not
 // interrupted.
 //

@@ -102,13 +102,39 @@ func (s *Server) evictClientsOfAllPools() {
 	s.evictClients(&s.memory.Unauthenticated)
 }
 
-// MakeRoom implements executor.Origin.
+// MakeRoom implements executor.Origin. A call with many words evicts in proportion to them:
+// otherwise others would have to, or the keys would exceed maxmemory more with each such call.
 func (s *session) MakeRoom(p command.Prepared) (room bool) {
-	if s.evictKeys(func(tx *engine.Tx, now int64) bool { return tx.MakeRoom(now) }) || s.spared(&p) {
+	turns := 1 + growth(p.Words)/evictedInTurn
+	evict := func(tx *engine.Tx, now int64) (room bool) {
+		for range turns {
+			if !tx.MakeRoom(now) {
+				break
+			}
+			if room = true; !s.Env.Engine.Crowded() {
+				break
+			}
+		}
+		return room
+	}
+	if s.evictKeys(evict) || s.spared(&p) {
 		return true
 	}
 	s.server.remeasureOverhead()
 	return false
+}
+
+const (
+	evictedInTurn = 2 << 10 // about how many bytes Tx.MakeRoom evicts at least, if the keys are small
+	wordCost      = 64      // about how many bytes a word costs: a key and its value twice that
+)
+
+// growth returns about how many bytes a call adds to the keys.
+func growth(words [][]byte) (bytes int) {
+	for _, w := range words {
+		bytes += wordCost + len(w)
+	}
+	return bytes
 }
 
 // evictKeys calls evict until it reports that there is enough memory, once for each partition with

@@ -160,6 +160,13 @@ func TestEvictionForScripts(t *testing.T) {
 // Calls that write many keys evict as many, also as scripts in transactions.
 func TestEvictionForLargeCalls(t *testing.T) {
 	for name, call := range map[string]func(c *testClient, keys []string){
+		"MSET": func(c *testClient, keys []string) {
+			words := []string{"MSET"}
+			for _, k := range keys {
+				words = append(words, k, "value")
+			}
+			require.Equal(t, "+OK", c.send(words...))
+		},
 		"EXEC": func(c *testClient, keys []string) {
 			script := "for i = 1, #KEYS do redis.call('SET', KEYS[i], 'value') end"
 			require.Equal(t, "+OK", c.do("MULTI"))
