@@ -125,7 +125,7 @@ func (s *session) MakeRoom(p command.Prepared) (room bool) {
 }
 
 const (
-	evictedInTurn = 2 << 10 // about how many bytes Tx.MakeRoom evicts at least, if the keys are small
+	evictedInTurn = 2 << 10 // bytes: Tx.MakeRoom evicts at least about as many
 	wordCost      = 64      // about how many bytes a word costs: a key and its value twice that
 )
 
