@@ -40,27 +40,27 @@ func (tx *Tx) notifyWatches(o object.Object, f *effect.Effect) {
 	case !f.Kind.ChangesKey():
 		return
 	case f.Kind == effect.Delete && o.Expired(tx.now):
-		tx.notifyKey(f.DB, f.Key, true)
+		tx.notifyKey(f.DB, f.Key, true, false)
 		return
 	case f.Kind.HasTo():
-		tx.notifyKey(f.Target(), f.To, false)
+		tx.notifyKey(f.Target(), f.To, false, true)
 	case f.Kind == effect.Move:
-		tx.notifyKey(f.ToDB, f.Key, false)
+		tx.notifyKey(f.ToDB, f.Key, false, true)
 	}
 	if f.Kind != effect.Copy {
-		tx.notifyKey(f.DB, f.Key, false)
+		tx.notifyKey(f.DB, f.Key, false, o == nil)
 	}
 }
 
-// notifyKey notifies the watches of a key. stale: an expired object is deleted.
-func (tx *Tx) notifyKey(db int, k Key, stale bool) {
+// notifyKey notifies the watches of a key. See watches.Notify.
+func (tx *Tx) notifyKey(db int, k Key, stale, created bool) {
 	if sh := tx.e.shardOf(k); len(sh.watches) > 0 {
-		tx.notified = sh.watches.Notify(db, k.Name, stale, tx.notified)
+		tx.notified = sh.watches.Notify(db, k.Name, stale, created, tx.notified)
 	}
 }
 
-// callThen calls the Then of each notified watch, in the order in which their keys were changed,
-// and again if a Then changes one. It runs in the goroutine and under the locks of the call that
+// callThen calls the Then of each notified watch, in the order in which their keys were created or,
+// if they were not, changed, and again if a Then changes one. It runs in the goroutine and under the locks of the call that
 // made the change, which may be another client's.
 func (tx *Tx) callThen() {
 	for i := 0; i < len(tx.notified); i++ {
@@ -88,7 +88,7 @@ func (tx *Tx) notifyAll(sh *shard, f *effect.Effect) {
 		stale := sh.find(at.DB, k) != nil
 		changed := tx.find(at.DB, k) != nil || tx.find(other, k) != nil
 		if changed || stale {
-			tx.notified = sh.watches.Notify(at.DB, k.Name, !changed, tx.notified)
+			tx.notified = sh.watches.Notify(at.DB, k.Name, !changed, false, tx.notified)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -100,4 +101,46 @@ func TestThenIsNotPartOfNoTouch(t *testing.T) {
 	})
 	assert.False(t, noTouch)
 	c.with("k", func(k Key) { c.tx.Unwatch(w) })
+}
+
+// Then is called in the order in which a call creates the keys, and of those that it has not
+// created, changes them.
+func TestThenRunsInOrderOfCreation(t *testing.T) {
+	c := newCaller(t, Options{})
+	var order string
+	names := []string{"a", "b", "c", "d"}
+	var keys []Key
+	for _, name := range names {
+		k := c.e.Key([]byte(name))
+		keys = append(keys, k)
+		c.set(name, 0)
+		w := &Watch{Then: func(*Tx) { order += name }}
+		c.with(name, func(k Key) { c.tx.Watch(w, k) })
+	}
+	call := func(do func(a, b, c, d Key)) string {
+		order = ""
+		c.tx.Begin(0, 0, keys, true)
+		do(keys[0], keys[1], keys[2], keys[3])
+		c.tx.End()
+		return order
+	}
+	create := func(k Key) { c.tx.Set(k, fmt.Append(nil, c.tx.Applied()), SetMode{}) }
+	assert.Equal(t, "dbca", call(func(a, b, cc, d Key) {
+		c.tx.Delete(a)
+		create(d)
+		c.tx.Delete(b)
+		create(b)
+		create(d)
+		create(cc)
+		create(a)
+	}))
+	assert.Equal(t, "ba", call(func(a, b, _, _ Key) {
+		c.tx.Delete(a)
+		c.tx.Delete(b)
+		create(b)
+		c.tx.Delete(b)
+		create(a)
+		create(b)
+	}), "the first creation counts")
+	assert.Equal(t, "db", call(func(_, b, _, d Key) { create(d); create(b) }))
 }

@@ -21,7 +21,8 @@ type Watch[C any] struct {
 	keys    []underWatch[C]
 	size    int // bytes that watching takes
 	changed atomic.Bool
-	due     bool // the call that holds the key's lock will call Then
+	due     int  // 1 + the index in the call's list of those whose Then it will call; 0: not there
+	created bool // the call has also created the key
 }
 
 type underWatch[C any] struct {
@@ -108,24 +109,35 @@ func (w *Watch[C]) End(of func(effect.Key) Watchers[C]) {
 
 // Notify notifies the watches of a key, and returns due with those whose Then is to be called.
 // stale: an expired object is deleted, which does not notify a watch that began after it expired.
-func (all Watchers[C]) Notify(db int, name []byte, stale bool, due []*Watch[C]) []*Watch[C] {
+// created: the key has been missing. Its watches are due in the order in which the keys are created,
+// as what waits for keys waits for their elements, and a call may delete a key before it creates it.
+func (all Watchers[C]) Notify(
+	db int, name []byte, stale, created bool, due []*Watch[C],
+) []*Watch[C] {
 	for _, w := range all[Place{db, string(name)}] {
 		if stale && w.absent {
 			continue
 		}
 		w.changed.Store(true)
-		if w.Then != nil && !w.due {
-			w.due = true
-			due = append(due, w.Watch)
+		if w.Then == nil || w.due > 0 && (w.created || !created) {
+			continue
 		}
+		if w.due > 0 {
+			due[w.due-1] = nil
+		}
+		due = append(due, w.Watch)
+		w.due, w.created = len(due), created
 	}
 	return due
 }
 
-// Call calls Then of a watch that Notify returned, unless it has ended since. before gets the key's
-// database.
+// Call calls Then of a watch that Notify returned, unless it has ended since or is due later. before
+// gets the key's database.
 func (w *Watch[C]) Call(by C, before func(db int)) {
-	w.due = false
+	if w == nil {
+		return
+	}
+	w.due, w.created = 0, false
 	if len(w.keys) > 0 {
 		before(w.keys[0].db)
 		w.Then(by)
