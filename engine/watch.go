@@ -59,9 +59,9 @@ func (tx *Tx) notifyKey(db int, k Key, stale, created bool) {
 	}
 }
 
-// callThen calls the Then of each notified watch, in the order in which their keys were created or,
-// if they were not, changed, and again if a Then changes one. It runs in the goroutine and under the locks of the call that
-// made the change, which may be another client's.
+// callThen calls the Then of each notified watch, and again if a Then changes the key: in the order
+// in which the keys were created or, if they were not, changed. It runs in the goroutine and under
+// the locks of the call that made the change, which may be another client's.
 func (tx *Tx) callThen() {
 	for i := 0; i < len(tx.notified); i++ {
 		tx.notified[i].Call(tx, func(db int) {

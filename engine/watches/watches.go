@@ -109,8 +109,8 @@ func (w *Watch[C]) End(of func(effect.Key) Watchers[C]) {
 
 // Notify notifies the watches of a key, and returns due with those whose Then is to be called.
 // stale: an expired object is deleted, which does not notify a watch that began after it expired.
-// created: the key has been missing. Its watches are due in the order in which the keys are created,
-// as what waits for keys waits for their elements, and a call may delete a key before it creates it.
+// created: the key has been missing. Watches are due in the order in which their keys are created,
+// as in Redis: what waits for a key waits for its elements, and a call may delete the key first.
 func (all Watchers[C]) Notify(
 	db int, name []byte, stale, created bool, due []*Watch[C],
 ) []*Watch[C] {
@@ -131,8 +131,8 @@ func (all Watchers[C]) Notify(
 	return due
 }
 
-// Call calls Then of a watch that Notify returned, unless it has ended since or is due later. before
-// gets the key's database.
+// Call calls Then of a watch that Notify returned, unless it has ended since or is due later.
+// before gets the key's database.
 func (w *Watch[C]) Call(by C, before func(db int)) {
 	if w == nil {
 		return
