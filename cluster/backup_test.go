@@ -18,10 +18,7 @@ func TestFreshNodesJoinARestoredCluster(t *testing.T) {
 	before := f.load()
 	before.goesOn()
 	before.end()
-	f.caughtUp(0)
-	for _, g := range f.nodes[0].Replicas() {
-		f.eventually("a snapshot", g.Snapshot)
-	}
+	f.takesSnapshots(0)
 	to := filepath.Join(f.dir, "backup")
 	require.NoError(t, Backup(f.options[0].Dir, to, io.Discard))
 	old := f.nodes[0].Map().ID
@@ -50,9 +47,7 @@ func TestFreshNodesJoinARestoredCluster(t *testing.T) {
 func TestARestoredNodeCanBeRecovered(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	for _, g := range f.nodes[0].Replicas() {
-		f.eventually("a snapshot", g.Snapshot)
-	}
+	f.takesSnapshots(0)
 	to := filepath.Join(f.dir, "backup")
 	// the node of the backup was recovered before, and not started without the option since
 	f.nodes[0].adopting.Lock()
@@ -79,6 +74,16 @@ func TestARestoredNodeCanBeRecovered(t *testing.T) {
 	restored.stable()
 	assert.NotEqual(t, was, restored.nodes[0].Map().ID)
 	assert.Len(t, restored.nodes[0].Map().Members, 1)
+}
+
+// takesSnapshots takes a snapshot of each replica on a node. A replica that has applied nothing yet
+// would have nothing to write.
+func (f *fleet) takesSnapshots(i int) {
+	f.t.Helper()
+	f.caughtUp(i)
+	for _, g := range f.nodes[i].Replicas() {
+		f.eventually("a snapshot", g.Snapshot)
+	}
 }
 
 // caughtUp waits until a node has all that is committed.
