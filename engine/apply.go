@@ -129,7 +129,10 @@ func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 		return e.applyString(o, f)
 	case effect.Splice:
 		return e.applySplice(o, f)
-	case effect.HashSet, effect.HashDelete, effect.Add, effect.Remove, effect.RemoveSpan, effect.Insert, effect.Uncall:
+	case effect.Remove, effect.RemoveSpan, effect.Uncall:
+		e.shardOf(f.Key).seq.Leave()
+		return e.applyElements(o, f)
+	case effect.HashSet, effect.HashDelete, effect.Add, effect.Insert:
 		return e.applyElements(o, f)
 	case effect.ZSet:
 		return e.applyZSet(f)
@@ -155,6 +158,7 @@ func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 		}
 	case effect.Swap:
 		for i := range e.shards {
+			e.shards[i].seq.Leave()
 			dbs := e.shards[i].dbs
 			dbs[f.DB], dbs[f.ToDB] = dbs[f.ToDB], dbs[f.DB]
 			e.shards[i].counts.NoteAll()

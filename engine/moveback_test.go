@@ -138,7 +138,7 @@ func TestMoveBackMovesHitsNotScores(t *testing.T) {
 		want += fmt.Sprintf(" %d-%d@%[1]d", at, i)
 	}
 	assert.Equal(t, want, c.Content("log"))
-	assert.Equal(t, fmt.Sprintf("log until 0: %d-0@%[1]d %[1]d-2@%[1]d", at), c.Content("persisted"))
+	assert.Equal(t, fmt.Sprintf("log until 0: %d-0@%[1]d %[1]d-1@%[1]d", at), c.Content("persisted"))
 	assert.EqualValues(t, 3, c.slide("log", rules, 1, "").Remaining)
 	assert.Equal(t, "log until 0: b@1 a@9000000000000", c.Content("scores"))
 }

@@ -244,6 +244,77 @@ func TestNamesOfHitsAreUnique(t *testing.T) {
 	}
 }
 
+// A new hit of a key has no name that any hit under this key has had, whatever became of that.
+func TestNewHitsHaveNewNames(t *testing.T) {
+	names := []string{"a", "b", "c", "d"}
+	for range walks {
+		seed := rand.Uint64()
+		r := rand.New(rand.NewPCG(seed, 1))
+		c := newCaller(t, Options{Databases: 2, Shards: 2, Seed: [2]uint64{seed, 1}})
+		seen := map[string]bool{}
+		for step := range 300 {
+			db, name, other := r.IntN(2), names[r.IntN(4)], names[r.IntN(4)]
+			from, to := c.e.Key([]byte(name)), c.e.Key([]byte(other))
+			c.tx.BeginAll(c.now, db, true)
+			before := c.logOf(from)
+			added := false
+			switch o, _ := c.tx.lookup(from).(*object.ZSet); {
+			case r.IntN(2) == 0:
+				added = true
+				_, err := c.tx.Slide(from, []limit.Window{{Limit: 1e6, Length: 5}}, 1+r.Int64N(3), nil)
+				require.NoError(t, err)
+			case o == nil:
+			case r.IntN(2) == 0:
+				_, err := c.tx.Refund(from, 1+r.Int64N(3), nil)
+				require.NoError(t, err)
+			case r.IntN(6) == 0:
+				require.NoError(t, c.tx.Rename(from, to))
+			case r.IntN(5) == 0:
+				_, err := c.tx.Copy(from, to, r.IntN(2), true)
+				require.True(t, err == nil || name == other, err)
+			case r.IntN(4) == 0:
+				_, _ = c.tx.Move(from, 1-db)
+			case r.IntN(3) == 0:
+				c.tx.Delete(from)
+			case r.IntN(2) == 0:
+				c.tx.Swap(0, 1)
+			case r.IntN(2) == 0:
+				c.tx.Flush()
+			default:
+				member, _ := o.Set.At(r.IntN(o.Set.Len()))
+				_, _ = c.tx.ZRem(from, [][]byte{member})
+			}
+			if added {
+				for hit := range c.logOf(from) {
+					require.False(t, !before[hit] && seen[fmt.Sprint(db, name, hit)],
+						"seed %d, step %d: %s of %s again", seed, step, hit, name)
+				}
+			}
+			for db := range 2 {
+				c.tx.Next(db, true)
+				for _, name := range names {
+					for hit := range c.logOf(c.e.Key([]byte(name))) {
+						seen[fmt.Sprint(db, name, hit)] = true
+					}
+				}
+			}
+			c.tx.End()
+			c.now += int64(r.IntN(4) / 3)
+		}
+	}
+}
+
+// logOf returns the members of a log, within a call.
+func (c *caller) logOf(k Key) map[string]bool {
+	members := map[string]bool{}
+	if z, ok := c.tx.lookup(k).(*object.ZSet); ok {
+		for member := range z.Set.Ascend(0, z.Set.Len()) {
+			members[string(member)] = true
+		}
+	}
+	return members
+}
+
 func TestRefundTokens(t *testing.T) {
 	c := newCaller(t, Options{})
 	bucket := limit.Bucket{Capacity: 5, Refill: 1, Period: 1000}

@@ -913,7 +913,7 @@ func TestRunsAreDeterministic(t *testing.T) {
 }
 
 // The content of keys does not depend on the number of shards nor on the hash seed. (Excluded: the
-// names of hits without an id, which a shard numbers within a millisecond, and the time at which
+// names of hits without an id, once a key of the shard has lost hits in that millisecond, and when
 // the sweeper deletes an expired key.)
 func TestStateDoesNotDependOnShards(t *testing.T) {
 	for range walks / 4 {

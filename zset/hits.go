@@ -132,6 +132,14 @@ func (s *Set) Free(at int64, lo, n uint64) uint64 {
 	}
 }
 
+// NumberAfter returns the number after that of the last hit, if that is of a time; otherwise 0.
+func (s *Set) NumberAfter(at int64) uint64 {
+	if s.log == nil {
+		return 0
+	}
+	return s.log.NumberAfter(at)
+}
+
 // named returns the number after the last of those in [lo,hi) that a member `<at>-<seq>` outside of
 // the log has; 0: there is none.
 func (s *Set) named(at int64, lo, hi uint64) (end uint64) {

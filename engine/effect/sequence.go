@@ -4,23 +4,30 @@ import (
 	"rlserver/zset"
 )
 
-// Sequence numbers the hits of a shard within a millisecond. The time of a shard never decreases
-// and numbers are not reused, so the name `<ms>-<seq>` is unique.
+// Sequence numbers the hits of a shard's keys within a millisecond, so that the name `<ms>-<seq>`
+// of a hit is never that of another hit of its key. The hits of each key are numbered from 0 on,
+// and so take fewer bytes. But once a key has lost hits, or has those of another key, nobody knows
+// which of its names are new: from then on a millisecond goes on with numbers that no key has had.
+// The time of a shard never decreases.
 type Sequence struct {
 	at   int64
-	free uint64
+	free uint64 // no key has had a hit with this number, or a greater one
+	from uint64 // the least number that keys may use
 }
 
-// Next returns the first of n consecutive numbers. It skips numbers whose names are in the set
-// already: clients can add any member by ZADD. When the calls of a millisecond have used up the
-// numbers of the shard, it returns such as the set does not have. ok is false if there are not as
-// many in a row.
+// Next returns the first of n consecutive numbers for hits of a set, nil if there is none. It skips
+// numbers whose names are in the set already: clients can add any member by ZADD. When the calls of
+// a millisecond have used up the numbers, it returns such as the set does not have. ok is false if
+// there are not as many in a row.
 func (q *Sequence) Next(set *zset.Set, now int64, n uint64) (first uint64, ok bool) {
 	if q.at > now { // a snapshot has hits that a client has written for the future
 		*q = Sequence{at: now}
 	}
 	if now == q.at {
-		first = q.free
+		first = q.from
+	}
+	if set != nil {
+		first = max(first, set.NumberAfter(now))
 	}
 	if first = free(set, now, first, n); first > zset.MaxSeq-n {
 		first = free(set, now, 0, n)
@@ -35,16 +42,22 @@ func free(set *zset.Set, now int64, from, n uint64) (first uint64) {
 	return set.Free(now, from, n)
 }
 
-// Use records that the numbers below free were used at a time. Effects that add hits or move a log
-// to this shard call it, so that replay restores the sequence.
+// Use records that the numbers below free were used at a time. Effects that add hits call it, so
+// that replay restores the sequence.
 func (q *Sequence) Use(at int64, free uint64) {
 	switch {
 	case at > q.at:
-		q.at, q.free = at, free
+		*q = Sequence{at: at, free: free}
 	case at == q.at:
 		q.free = max(q.free, free)
 	}
 }
 
-// Continue goes on after another sequence.
-func (q *Sequence) Continue(other *Sequence) { q.Use(other.at, other.free) }
+// Leave records that a key may have lost hits.
+func (q *Sequence) Leave() { q.from = q.free }
+
+// Continue goes on after another sequence, whose hits keys of this one have from now on.
+func (q *Sequence) Continue(other *Sequence) {
+	q.Use(other.at, other.free)
+	q.Leave()
+}

@@ -454,6 +454,14 @@ func (l *plain) EndIn(at int64, lo, hi uint64) (end uint64) {
 	return end
 }
 
+// NumberAfter returns the number after that of the last hit, if that is of a time; otherwise 0.
+func (l *plain) NumberAfter(at int64) uint64 {
+	if l.tail.n == 0 || at != l.at {
+		return 0
+	}
+	return l.end
+}
+
 // Prefetch loads the log itself into the CPU's caches, for a PrefetchLast soon after. The results
 // of both have no meaning.
 func (l *plain) Prefetch() int { return l.tail.n + len(l.tail.data) }
