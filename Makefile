@@ -22,7 +22,7 @@ build: ## build bin/rlserver
 QUICK := '-gcflags=all=-dwarf=false' '-gcflags=github.com/redis/go-redis/...=-N -l -dwarf=false'
 
 .PHONY: test
-test: ## all tests in shuffled order, with short random histories and without rueidis; needs only Go (make lint has go vet)
+test: ## the tests in shuffled order, without those that take long, with short random histories; needs only Go (make lint has go vet)
 	$(if $(FULL),,CGO_ENABLED=0) GOFLAGS="$$($(GO) env GOFLAGS) $(QUICK)" \
 		$(GO) test $(or $(FULL),-short -p $$((2 * $$(getconf _NPROCESSORS_ONLN)))) -toolexec='env GOGC=1600' -vet=off -shuffle=on -timeout=20m $(if $(FULL),,./cmd/rlserver ./integration) ./...
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/clustertest"
 )
 
 // drains calls Drain, and checks that the node leads nothing when it returns.
@@ -100,6 +102,7 @@ func TestDrainNamesTheGroupsThatNobodyTakes(t *testing.T) {
 }
 
 func TestDrainOfANodeWithoutOthersThatStore(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	f, hangs := newHangingFleet(t)
 	f.ledAsPlaced()
@@ -114,6 +117,7 @@ func TestDrainOfANodeWithoutOthersThatStore(t *testing.T) {
 
 // A node whose own disk hangs gives its groups up, at the latest after Options.Patience.
 func TestDrainWithAHungDisk(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	f, hangs := newHangingFleet(t)
 	f.ledAsPlaced()

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/cluster/clustertest"
 	"rlserver/cluster/slot"
 )
 
@@ -75,6 +76,7 @@ func (f *fleet) serve(not int) {
 // A node whose disk hangs answers the others. It must not get its groups back until it stores
 // something.
 func TestANodeWhoseDiskHangsLeadsNothing(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	f, hangs := newHangingFleet(t)
 	f.ledAsPlaced()

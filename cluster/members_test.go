@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/cluster/clustertest"
 	"rlserver/cluster/group"
 	"rlserver/cluster/slot"
 	"rlserver/engine"
@@ -309,6 +310,7 @@ func (f *fleet) start3() error {
 }
 
 func TestADeadNodeIsForgottenAndReplaced(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	f := startFleet(t, 3)
 	l := f.load()
@@ -348,6 +350,7 @@ func TestADeadNodeIsForgottenAndReplaced(t *testing.T) {
 }
 
 func TestReplicasShrinkAndGrowWithTheNodes(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	f := startFleet(t, 3)
 	l := f.load()
@@ -370,6 +373,7 @@ func TestReplicasShrinkAndGrowWithTheNodes(t *testing.T) {
 // TestANodeThatHasLostItsDataIsANewMember has a node start without its directory: it joins again by
 // itself, and votes for nothing that it has forgotten.
 func TestANodeThatHasLostItsDataIsANewMember(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	f := startFleet(t, 3)
 	before := f.nodes[0].Map().Member("c").Instance
@@ -475,6 +479,7 @@ func TestAMoveGoesOnAfterACrash(t *testing.T) {
 }
 
 func TestNodesThatCannotJoinAreToldWhy(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	f := startFleet(t, 3)
 	refused := func(says string, change func(o *Options)) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/cluster/clustertest"
 	"rlserver/cluster/overview"
 	"rlserver/engine"
 	"rlserver/engine/limit"
@@ -50,6 +51,7 @@ func admitOn(n *Node, number int) (count int64, err error) {
 
 // Disks are replaced in a row, each as soon as the node before is ready. Nothing is lost.
 func TestDisksAreReplacedByReadinessAlone(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	f := newFleet(t, 3, func(_ int, o *Options) { o.Timeout = brisk })
 	f.startAll()

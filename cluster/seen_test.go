@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/cluster/clustertest"
 	"rlserver/cluster/group"
 	"rlserver/internal/clock"
 )
@@ -332,6 +333,7 @@ func TestANodeWaitsForWhatOthersHaveSeen(t *testing.T) {
 // TestANodeThatWasSetBackWaitsForWhoKnows starts it beside a node that is behind. The one that
 // knows comes later.
 func TestANodeThatWasSetBackWaitsForWhoKnows(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	f := newFleet(t, 3, func(_ int, o *Options) { o.Sync = true })
 	f.startAll()

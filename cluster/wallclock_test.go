@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/cluster/clustertest"
 	"rlserver/cluster/group"
 	"rlserver/internal/clock"
 )
@@ -117,6 +118,7 @@ func TestTheMiddleOfTheClocksCounts(t *testing.T) {
 // TestAWrongClockAtATotalRestartIsNotFollowed starts a cluster again and again, with all nodes or a
 // majority, and clocks that are an hour off.
 func TestAWrongClockAtATotalRestartIsNotFollowed(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	// a node that hears no other for five timeouts follows its own clock
 	f := newFleet(t, 3, func(_ int, o *Options) { o.Timeout = 3 * calm })

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/cluster/clustertest"
 	"rlserver/integration/budgets"
 )
 
@@ -52,6 +53,7 @@ func runBudgets(t *testing.T, addresses []string, fast, slow time.Duration, kill
 
 // No budget is exceeded, and each reservation comes back, while a server is killed.
 func TestBudgetsOfAServer(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	port, dir := freePort(t), t.TempDir()
 	begin := func() *process {
@@ -71,6 +73,7 @@ func TestBudgetsOfAServer(t *testing.T) {
 
 // The same in a cluster whose leaders are killed.
 func TestBudgetsOfACluster(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	c := startCluster(t, 3)
 	var addresses []string

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/cluster/clustertest"
 	"rlserver/integration/disk"
 )
 
@@ -76,6 +77,7 @@ func (c *nodes) writesAll(i int) time.Duration {
 
 // A node whose disk is much slower than those of the others hands its groups over, and gets none.
 func TestLeadershipLeavesASlowDisk(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	c, disks, pages := startOnDisks(t, "--cluster-timeout", "2000")
 	await(t, func() bool { return ready(pages[0]) == http.StatusOK && c.leads(0) != "0" })
@@ -94,6 +96,7 @@ func TestLeadershipLeavesASlowDisk(t *testing.T) {
 // A node whose disk hangs loses its groups, and gets none while it hangs. It stops when it is told
 // to, although what it has written is not stored.
 func TestHungDiskLosesLeadershipAndCanBeStopped(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	c, disks, pages := startOnDisks(t)
 	await(t, func() bool { return ready(pages[0]) == http.StatusOK && c.leads(0) != "0" })

@@ -10,6 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/clustertest"
 )
 
 // leads returns how many groups a node leads, as its INFO says.
@@ -18,6 +20,7 @@ func (c *nodes) leads(i int) string { return c.infoOf(i, "cluster")["cluster_gro
 // CLUSTER DRAIN replies when the node leads nothing, also to a client of --proxy-port. What was
 // answered before is there, and no call gets an error while the node is killed afterwards.
 func TestDrainThenKill(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	c := startCluster(t, 3)
 	ctx := t.Context()
@@ -47,6 +50,7 @@ func TestDrainThenKill(t *testing.T) {
 // If nobody can take the groups, the error says which and why, within the bound, and the node
 // goes on serving those of which a majority is there.
 func TestDrainWithoutOthers(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	// a slow machine must not make a drained node leader by an election
 	c := startCluster(t, 3, "--cluster-timeout", "2000")

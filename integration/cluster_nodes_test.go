@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/clustertest"
 )
 
 // TestClusterNodesMeetAndAreForgotten has a second node join a cluster of one by CLUSTER MEET, and
@@ -69,6 +71,7 @@ func TestClusterNodesMeetAndAreForgotten(t *testing.T) {
 // TestClusterMovesGroupsWhileNodesAreKilled adds a fourth node, and kills nodes with SIGKILL in the
 // middle of the moves. Then the first node is forgotten.
 func TestClusterMovesGroupsWhileNodesAreKilled(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	c := startCluster(t, 3)
 	p := c.grants()

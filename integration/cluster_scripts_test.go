@@ -10,6 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/clustertest"
 )
 
 // scriptLeaders are the flags of a cluster whose leaders are lost while scripts run.
@@ -20,6 +22,7 @@ var scriptLeaders = []string{
 // A leader is killed, or hangs for longer than an election takes, while scripts that have written
 // run on it.
 func TestALeaderIsLostWhileAScriptRuns(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	for _, killed := range []bool{true, false} {
 		t.Run(fmt.Sprint("killed=", killed), func(t *testing.T) {

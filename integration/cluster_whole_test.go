@@ -13,6 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/clustertest"
 )
 
 // infoValue reads a field of a section of INFO.
@@ -97,6 +99,7 @@ func TestANodeAnswersForAllItsGroups(t *testing.T) {
 // TestLeadersEvictForTheirNode fills three nodes beyond their maxmemory. Each evicts keys of the
 // groups that it leads, and the others do the same to their replicas.
 func TestLeadersEvictForTheirNode(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	c := startCluster(t, 3, "--maxmemory", "20mb", "--maxmemory-policy", "allkeys-random")
 	client, ctx := c.clusterClient(), t.Context()

@@ -18,6 +18,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/clustertest"
 )
 
 // flood is an attack with new keys from many connections at once.
@@ -154,6 +156,7 @@ func infoCount(t *testing.T, s *server, field string) (n int64) {
 // limit. The default is small; FLOOD_KEYS=5000000 FLOOD_MAXMEMORY=256 (MB) is large. FLOOD_FLAGS
 // are further flags of the server. The test logs throughput and latency.
 func TestFloodKeepsDenyingLimiters(t *testing.T) {
+	clustertest.Long(t)
 	keys, megabytes := floodSize(t, "FLOOD_KEYS", 500_000), floodSize(t, "FLOOD_MAXMEMORY", 32)
 	limit := megabytes << 20
 	flags := strings.Fields(os.Getenv("FLOOD_FLAGS"))

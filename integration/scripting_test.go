@@ -12,6 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/clustertest"
 )
 
 const countScript = "return redis.call('INCRBY', KEYS[1], ARGV[1])"
@@ -162,6 +164,7 @@ func (c *nodes) scriptsOutliveTheirClients(leader int) {
 // TestEndlessScriptsEndWithTheServer: SIGTERM ends a server whose script does not end. Of one that
 // has changed keys nothing is logged.
 func TestEndlessScriptsEndWithTheServer(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	s := startServer(t, "--dir", dir)

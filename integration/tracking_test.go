@@ -14,6 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/clustertest"
 )
 
 // tracker is a connection that tracks keys.
@@ -175,6 +177,7 @@ func (c *tracker) copy(key string) {
 // changed before, meanwhile or after, when it leads again. What the snapshot changes is no event of
 // a key.
 func TestTrackingOnANodeThatIsRefilled(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	c := startCluster(t, 3, "--failover-hold", "60000", "--loglevel", "debug")
 	c.balanced()

@@ -10,6 +10,8 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/clustertest"
 )
 
 func TestAReplicaIDIsReadAsItIsWritten(t *testing.T) {
@@ -33,6 +35,7 @@ func (tr *trio) change(c Change) {
 // TestALostReplicaIsReplaced has a node lose its replica: nothing connects to the new one under the
 // old one's name, so that it does not vote, until it is a member in its own right.
 func TestALostReplicaIsReplaced(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	tr := newTrio(t)
 	tr.startAll()

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/cluster/clustertest"
 	"rlserver/engine"
 	"rlserver/engine/policy"
 	"rlserver/engine/rule"
@@ -53,6 +54,7 @@ func check(p *Partition) (allowed bool, err error) {
 // which would drop keys of another algorithm, and serves other calls. So does one after it that has
 // the group's state from a snapshot.
 func TestALaterLeaderUsesNoOlderPolicies(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	tr := newTrio(t)
 	for _, n := range tr.nodes {

@@ -226,6 +226,9 @@ func TestClientsLogInWithThePasswordOfAFile(t *testing.T) {
 // A transaction that would run for minutes delays the stop by at most drainTime. Acknowledged
 // writes are kept.
 func TestStopDoesNotWaitForLongCalls(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make check runs it")
+	}
 	t.Parallel()
 	dir := t.TempDir()
 	p := start(t, "--dir", dir, "--save", "1 1")
