@@ -161,6 +161,11 @@ func Key(access string, at int) KeySpec { return KeySpec{Access: access, Begin: 
 // OneKey returns the specification of a command whose first argument is its only key.
 func OneKey(access string) []KeySpec { return []KeySpec{Key(access, 1)} }
 
+// OnKey returns the declaration of a command whose first argument is its only key.
+func OnKey(name string, arity int, flags Flags, access string, run func(*Call) error) *Command {
+	return &Command{Name: name, Arity: arity, Flags: flags, Keys: OneKey(access), Run: run}
+}
+
 // KeyVariable returns the specification of one key whose access depends on the options of the call.
 func KeyVariable(access string, at int, variable func(words [][]byte) string) KeySpec {
 	return KeySpec{Access: access + " variable_flags", Begin: at, Step: 1, variable: variable}

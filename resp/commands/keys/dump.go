@@ -14,8 +14,7 @@ import (
 
 func init() {
 	command.Register("generic",
-		&command.Command{Name: "dump", Arity: 2, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Run: dump},
+		command.OnKey("dump", 2, command.Readonly, "RO access", dump),
 		&command.Command{Name: "restore", Arity: -4, Flags: command.Write | command.DenyOOM,
 			Keys: command.OneKey("OW update"), Categories: "dangerous", Prepare: readPayload, Run: restore},
 	)

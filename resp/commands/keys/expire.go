@@ -11,20 +11,19 @@ import (
 func init() {
 	// Setting and reading the expiry have four forms each: in seconds or ms, relative or absolute.
 	setter := func(name string, unit int64, absolute bool) *command.Command {
-		return &command.Command{Name: name, Arity: -3, Flags: command.Write | command.Fast,
-			Keys: command.OneKey("RW update"), Run: func(c *command.Call) error { return expire(c, unit, absolute) }}
+		return command.OnKey(name, -3, command.Write|command.Fast, "RW update",
+			func(c *command.Call) error { return expire(c, unit, absolute) })
 	}
 	getter := func(name string, unit int64, absolute bool) *command.Command {
-		return &command.Command{Name: name, Arity: 2, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Run: func(c *command.Call) error { return ttl(c, unit, absolute) }}
+		return command.OnKey(name, 2, command.Readonly|command.Fast, "RO access",
+			func(c *command.Call) error { return ttl(c, unit, absolute) })
 	}
 	command.Register("generic",
 		setter("expire", 1000, false), setter("pexpire", 1, false),
 		setter("expireat", 1000, true), setter("pexpireat", 1, true),
 		getter("ttl", 1000, false), getter("pttl", 1, false),
 		getter("expiretime", 1000, true), getter("pexpiretime", 1, true),
-		&command.Command{Name: "persist", Arity: 2, Flags: command.Write | command.Fast,
-			Keys: command.OneKey("RW update"), Run: persist},
+		command.OnKey("persist", 2, command.Write|command.Fast, "RW update", persist),
 	)
 }
 

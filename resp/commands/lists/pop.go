@@ -12,8 +12,8 @@ import (
 func init() {
 	command.Register("list",
 		pops("lpop", false), pops("rpop", true),
-		&command.Command{Name: "ltrim", Arity: 4, Flags: command.Write, Keys: command.OneKey("RW delete"), Run: ltrim},
-		&command.Command{Name: "lrem", Arity: 4, Flags: command.Write, Keys: command.OneKey("RW delete"), Run: lrem},
+		command.OnKey("ltrim", 4, command.Write, "RW delete", ltrim),
+		command.OnKey("lrem", 4, command.Write, "RW delete", lrem),
 		&command.Command{Name: "lmove", Arity: 5, Flags: command.Write | command.DenyOOM,
 			Keys: []command.KeySpec{command.Key("RW access delete", 1), command.Key("RW insert", 2)}, Run: lmove},
 		&command.Command{Name: "rpoplpush", Arity: 3, Flags: command.Write | command.DenyOOM,
@@ -26,8 +26,8 @@ func init() {
 
 // pops declares LPOP or RPOP, see pop.
 func pops(name string, right bool) *command.Command {
-	return &command.Command{Name: name, Arity: -2, Flags: command.Write | command.Fast,
-		Keys: command.OneKey("RW access delete"), Run: func(c *command.Call) error { return pop(c, right) }}
+	return command.OnKey(name, -2, command.Write|command.Fast, "RW access delete",
+		func(c *command.Call) error { return pop(c, right) })
 }
 
 // pop handles LPOP and RPOP key [count].

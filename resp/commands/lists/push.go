@@ -13,10 +13,8 @@ func init() {
 	command.Register("list",
 		pushes("lpush", false, false), pushes("rpush", true, false),
 		pushes("lpushx", false, true), pushes("rpushx", true, true),
-		&command.Command{Name: "lset", Arity: 4, Flags: command.Write | command.DenyOOM,
-			Keys: command.OneKey("RW update"), Run: lset},
-		&command.Command{Name: "linsert", Arity: 5, Flags: command.Write | command.DenyOOM,
-			Keys: command.OneKey("RW insert"), Run: linsert},
+		command.OnKey("lset", 4, command.Write|command.DenyOOM, "RW update", lset),
+		command.OnKey("linsert", 5, command.Write|command.DenyOOM, "RW insert", linsert),
 	)
 }
 
@@ -27,8 +25,8 @@ const (
 
 // pushes declares LPUSH, RPUSH, LPUSHX or RPUSHX, see push.
 func pushes(name string, right, exists bool) *command.Command {
-	return &command.Command{Name: name, Arity: -3, Flags: command.Write | command.DenyOOM | command.Fast,
-		Keys: command.OneKey("RW insert"), Run: func(c *command.Call) error { return push(c, right, exists) }}
+	return command.OnKey(name, -3, command.Write|command.DenyOOM|command.Fast, "RW insert",
+		func(c *command.Call) error { return push(c, right, exists) })
 }
 
 // open ends the arguments, and returns the list that a key holds.

@@ -11,14 +11,10 @@ import (
 
 func init() {
 	command.Register("list",
-		&command.Command{Name: "llen", Arity: 2, Flags: command.Readonly | command.Fast, Keys: command.OneKey("RO"),
-			Run: llen},
-		&command.Command{Name: "lrange", Arity: 4, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Run: lrange},
-		&command.Command{Name: "lindex", Arity: 3, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Run: lindex},
-		&command.Command{Name: "lpos", Arity: -3, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Run: lpos},
+		command.OnKey("llen", 2, command.Readonly|command.Fast, "RO", llen),
+		command.OnKey("lrange", 4, command.Readonly, "RO access", lrange),
+		command.OnKey("lindex", 3, command.Readonly, "RO access", lindex),
+		command.OnKey("lpos", -3, command.Readonly, "RO access", lpos),
 	)
 }
 

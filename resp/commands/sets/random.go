@@ -12,10 +12,8 @@ import (
 
 func init() {
 	command.Register("set",
-		&command.Command{Name: "spop", Arity: -2, Flags: command.Write | command.Fast,
-			Keys: command.OneKey("RW access delete"), Run: spop},
-		&command.Command{Name: "srandmember", Arity: -2, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Run: srandmember},
+		command.OnKey("spop", -2, command.Write|command.Fast, "RW access delete", spop),
+		command.OnKey("srandmember", -2, command.Readonly, "RO access", srandmember),
 	)
 }
 

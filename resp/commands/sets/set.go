@@ -14,22 +14,15 @@ import (
 
 func init() {
 	command.Register("set",
-		&command.Command{Name: "sadd", Arity: -3, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("RW insert"), Run: sadd},
-		&command.Command{Name: "srem", Arity: -3, Flags: command.Write | command.Fast,
-			Keys: command.OneKey("RW delete"), Run: srem},
-		&command.Command{Name: "smembers", Arity: 2, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Run: smembers},
-		&command.Command{Name: "sismember", Arity: 3, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO"), Run: sismember},
-		&command.Command{Name: "smismember", Arity: -3, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Run: smismember},
-		&command.Command{Name: "scard", Arity: 2, Flags: command.Readonly | command.Fast, Keys: command.OneKey("RO"),
-			Run: scard},
+		command.OnKey("sadd", -3, command.Write|command.DenyOOM|command.Fast, "RW insert", sadd),
+		command.OnKey("srem", -3, command.Write|command.Fast, "RW delete", srem),
+		command.OnKey("smembers", 2, command.Readonly, "RO access", smembers),
+		command.OnKey("sismember", 3, command.Readonly|command.Fast, "RO", sismember),
+		command.OnKey("smismember", -3, command.Readonly|command.Fast, "RO access", smismember),
+		command.OnKey("scard", 2, command.Readonly|command.Fast, "RO", scard),
 		&command.Command{Name: "smove", Arity: 4, Flags: command.Write | command.Fast,
 			Keys: []command.KeySpec{command.Key("RW access delete", 1), command.Key("RW insert", 2)}, Run: smove},
-		&command.Command{Name: "sscan", Arity: -3, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Run: sscan},
+		command.OnKey("sscan", -3, command.Readonly, "RO access", sscan),
 	)
 }
 

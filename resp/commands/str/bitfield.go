@@ -14,8 +14,7 @@ func init() {
 		&command.Command{Name: "bitfield", Arity: -2, Flags: command.Write | command.DenyOOM,
 			Keys:    []command.KeySpec{command.KeyVariable("RW access update", 1, bitfieldAccess)},
 			Prepare: evictForBitfield, Run: bitfield},
-		&command.Command{Name: "bitfield_ro", Arity: -2, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Run: bitfieldRO},
+		command.OnKey("bitfield_ro", -2, command.Readonly|command.Fast, "RO access", bitfieldRO),
 	)
 }
 

@@ -12,16 +12,15 @@ import (
 
 func init() {
 	command.Register("string",
-		&command.Command{Name: "incr", Arity: 2, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("RW access update"), Run: func(c *command.Call) error { return incr(c, 1) }},
-		&command.Command{Name: "decr", Arity: 2, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("RW access update"), Run: func(c *command.Call) error { return incr(c, -1) }},
-		&command.Command{Name: "incrby", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("RW access update"), Run: func(c *command.Call) error { return incrby(c, 1) }},
-		&command.Command{Name: "decrby", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("RW access update"), Run: func(c *command.Call) error { return incrby(c, -1) }},
-		&command.Command{Name: "incrbyfloat", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("RW access update"), Run: incrbyfloat},
+		command.OnKey("incr", 2, command.Write|command.DenyOOM|command.Fast, "RW access update",
+			func(c *command.Call) error { return incr(c, 1) }),
+		command.OnKey("decr", 2, command.Write|command.DenyOOM|command.Fast, "RW access update",
+			func(c *command.Call) error { return incr(c, -1) }),
+		command.OnKey("incrby", 3, command.Write|command.DenyOOM|command.Fast, "RW access update",
+			func(c *command.Call) error { return incrby(c, 1) }),
+		command.OnKey("decrby", 3, command.Write|command.DenyOOM|command.Fast, "RW access update",
+			func(c *command.Call) error { return incrby(c, -1) }),
+		command.OnKey("incrbyfloat", 3, command.Write|command.DenyOOM|command.Fast, "RW access update", incrbyfloat),
 	)
 }
 

@@ -10,16 +10,13 @@ func init() {
 	command.Register("string",
 		&command.Command{Name: "set", Arity: -3, Flags: command.Write | command.DenyOOM,
 			Keys: []command.KeySpec{command.KeyVariable("RW access update", 1, setAccess)}, Short: true, Run: set},
-		&command.Command{Name: "setnx", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("OW insert"), Run: setnx},
-		&command.Command{Name: "setex", Arity: 4, Flags: command.Write | command.DenyOOM,
-			Keys: command.OneKey("OW update"), Run: func(c *command.Call) error { return setFor(c, ttlEX) }},
-		&command.Command{Name: "psetex", Arity: 4, Flags: command.Write | command.DenyOOM,
-			Keys: command.OneKey("OW update"), Run: func(c *command.Call) error { return setFor(c, ttlPX) }},
-		&command.Command{Name: "getset", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("RW access update"), Run: getset},
-		&command.Command{Name: "getex", Arity: -2, Flags: command.Write | command.Fast,
-			Keys: command.OneKey("RW access update"), Run: getex},
+		command.OnKey("setnx", 3, command.Write|command.DenyOOM|command.Fast, "OW insert", setnx),
+		command.OnKey("setex", 4, command.Write|command.DenyOOM, "OW update",
+			func(c *command.Call) error { return setFor(c, ttlEX) }),
+		command.OnKey("psetex", 4, command.Write|command.DenyOOM, "OW update",
+			func(c *command.Call) error { return setFor(c, ttlPX) }),
+		command.OnKey("getset", 3, command.Write|command.DenyOOM|command.Fast, "RW access update", getset),
+		command.OnKey("getex", -2, command.Write|command.Fast, "RW access update", getex),
 	)
 }
 

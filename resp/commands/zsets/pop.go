@@ -8,14 +8,13 @@ import (
 
 func init() {
 	command.Register("sorted-set",
-		&command.Command{Name: "zpopmin", Arity: -2, Flags: command.Write | command.Fast,
-			Keys: command.OneKey("RW access delete"), Run: func(c *command.Call) error { return zpop(c, false) }},
-		&command.Command{Name: "zpopmax", Arity: -2, Flags: command.Write | command.Fast,
-			Keys: command.OneKey("RW access delete"), Run: func(c *command.Call) error { return zpop(c, true) }},
+		command.OnKey("zpopmin", -2, command.Write|command.Fast, "RW access delete",
+			func(c *command.Call) error { return zpop(c, false) }),
+		command.OnKey("zpopmax", -2, command.Write|command.Fast, "RW access delete",
+			func(c *command.Call) error { return zpop(c, true) }),
 		&command.Command{Name: "zmpop", Arity: -4, Flags: command.Write | command.MovableKeys,
 			Keys: []command.KeySpec{command.KeysCounted("RW access delete", 1)}, Run: zmpop},
-		&command.Command{Name: "zrandmember", Arity: -2, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Run: zrandmember},
+		command.OnKey("zrandmember", -2, command.Readonly, "RO access", zrandmember),
 	)
 }
 

@@ -12,37 +12,30 @@ import (
 )
 
 func init() {
+	ranges := func(name string, words rangeWords) *command.Command {
+		return command.OnKey(name, -4, command.Readonly, "RO access", words.zrange)
+	}
 	command.Register("sorted-set",
-		&command.Command{Name: "zrange", Arity: -4, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Run: func(c *command.Call) error { return zrange(c, rangeWords{any: true}) }},
-		&command.Command{Name: "zrevrange", Arity: -4, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Run: func(c *command.Call) error { return zrange(c, rangeWords{by: zset.ByRank, reverse: true}) }},
-		&command.Command{Name: "zrangebyscore", Arity: -4, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Run: func(c *command.Call) error { return zrange(c, rangeWords{by: zset.ByScore}) }},
-		&command.Command{Name: "zrevrangebyscore", Arity: -4, Flags: command.Readonly,
-			Keys: command.OneKey("RO access"), Run: func(c *command.Call) error {
-				return zrange(c,
-					rangeWords{by: zset.ByScore, reverse: true})
-			}},
-		&command.Command{Name: "zrangebylex", Arity: -4, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Run: func(c *command.Call) error { return zrange(c, rangeWords{by: zset.ByLex}) }},
-		&command.Command{Name: "zrevrangebylex", Arity: -4, Flags: command.Readonly,
-			Keys: command.OneKey("RO access"),
-			Run:  func(c *command.Call) error { return zrange(c, rangeWords{by: zset.ByLex, reverse: true}) }},
+		ranges("zrange", rangeWords{any: true}),
+		ranges("zrevrange", rangeWords{by: zset.ByRank, reverse: true}),
+		ranges("zrangebyscore", rangeWords{by: zset.ByScore}),
+		ranges("zrevrangebyscore", rangeWords{by: zset.ByScore, reverse: true}),
+		ranges("zrangebylex", rangeWords{by: zset.ByLex}),
+		ranges("zrevrangebylex", rangeWords{by: zset.ByLex, reverse: true}),
 		&command.Command{Name: "zrangestore", Arity: -5, Flags: command.Write | command.DenyOOM,
 			Keys: []command.KeySpec{command.Key("OW update", 1), command.Key("RO access", 2)}, Run: zrangestore},
 
-		&command.Command{Name: "zcount", Arity: 4, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Run: func(c *command.Call) error { return zcount(c, zset.ByScore) }},
-		&command.Command{Name: "zlexcount", Arity: 4, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Run: func(c *command.Call) error { return zcount(c, zset.ByLex) }},
+		command.OnKey("zcount", 4, command.Readonly|command.Fast, "RO access",
+			func(c *command.Call) error { return zcount(c, zset.ByScore) }),
+		command.OnKey("zlexcount", 4, command.Readonly|command.Fast, "RO access",
+			func(c *command.Call) error { return zcount(c, zset.ByLex) }),
 
-		&command.Command{Name: "zremrangebyrank", Arity: 4, Flags: command.Write, Keys: command.OneKey("RW delete"),
-			Run: func(c *command.Call) error { return zremrange(c, zset.ByRank) }},
-		&command.Command{Name: "zremrangebyscore", Arity: 4, Flags: command.Write, Keys: command.OneKey("RW delete"),
-			Run: func(c *command.Call) error { return zremrange(c, zset.ByScore) }},
-		&command.Command{Name: "zremrangebylex", Arity: 4, Flags: command.Write, Keys: command.OneKey("RW delete"),
-			Run: func(c *command.Call) error { return zremrange(c, zset.ByLex) }},
+		command.OnKey("zremrangebyrank", 4, command.Write, "RW delete",
+			func(c *command.Call) error { return zremrange(c, zset.ByRank) }),
+		command.OnKey("zremrangebyscore", 4, command.Write, "RW delete",
+			func(c *command.Call) error { return zremrange(c, zset.ByScore) }),
+		command.OnKey("zremrangebylex", 4, command.Write, "RW delete",
+			func(c *command.Call) error { return zremrange(c, zset.ByLex) }),
 	)
 }
 
@@ -57,7 +50,7 @@ const (
 
 // zrange handles ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES],
 // and the five commands with its options in their names.
-func zrange(c *command.Call, words rangeWords) error {
+func (words rangeWords) zrange(c *command.Call) error {
 	k := c.Args.Key()
 	words.scores = true
 	r, withScores := parseZrange(&c.Args, words)

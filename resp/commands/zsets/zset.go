@@ -10,27 +10,20 @@ import (
 
 func init() {
 	command.Register("sorted-set",
-		&command.Command{Name: "zadd", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("RW update"), Run: func(c *command.Call) error { return zadd(c, zaddOptions{}) }},
-		&command.Command{Name: "zincrby", Arity: 4, Flags: command.Write | command.DenyOOM | command.Fast,
-			Keys: command.OneKey("RW access update"),
-			Run:  func(c *command.Call) error { return zadd(c, zaddOptions{increment: true}) }},
-		&command.Command{Name: "zrem", Arity: -3, Flags: command.Write | command.Fast,
-			Keys: command.OneKey("RW delete"), Run: zrem},
-		&command.Command{Name: "zcard", Arity: 2, Flags: command.Readonly | command.Fast, Keys: command.OneKey("RO"),
-			Run: zcard},
-		&command.Command{Name: "zscore", Arity: 3, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Run: zscore},
-		&command.Command{Name: "zmscore", Arity: -3, Flags: command.Readonly | command.Fast,
-			Keys: command.OneKey("RO access"), Run: zmscore},
+		command.OnKey("zadd", -4, command.Write|command.DenyOOM|command.Fast, "RW update", zaddOptions{}.zadd),
+		command.OnKey("zincrby", 4, command.Write|command.DenyOOM|command.Fast, "RW access update",
+			zaddOptions{increment: true}.zadd),
+		command.OnKey("zrem", -3, command.Write|command.Fast, "RW delete", zrem),
+		command.OnKey("zcard", 2, command.Readonly|command.Fast, "RO", zcard),
+		command.OnKey("zscore", 3, command.Readonly|command.Fast, "RO access", zscore),
+		command.OnKey("zmscore", -3, command.Readonly|command.Fast, "RO access", zmscore),
 		&command.Command{Name: "zrank", Arity: -3, Flags: command.Readonly | command.Fast,
 			Keys: command.OneKey("RO access"), Syntax: "key member [WITHSCORE]",
 			Run: func(c *command.Call) error { return zrank(c, false) }},
 		&command.Command{Name: "zrevrank", Arity: -3, Flags: command.Readonly | command.Fast,
 			Keys: command.OneKey("RO access"), Syntax: "key member [WITHSCORE]",
 			Run: func(c *command.Call) error { return zrank(c, true) }},
-		&command.Command{Name: "zscan", Arity: -3, Flags: command.Readonly, Keys: command.OneKey("RO access"),
-			Run: zscan},
+		command.OnKey("zscan", -3, command.Readonly, "RO access", zscan),
 	)
 }
 
@@ -86,7 +79,7 @@ func (o zaddOptions) conflict(words int) error {
 
 // zadd handles ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...], and
 // ZINCRBY key increment member, which is the same with INCR.
-func zadd(c *command.Call, o zaddOptions) error {
+func (o zaddOptions) zadd(c *command.Call) error {
 	k := c.Args.Key()
 	o = parseZaddOptions(&c.Args, o)
 	if err := o.conflict(c.Args.Left()); err != nil {
