@@ -168,6 +168,14 @@ func (c *Call) ReplyFlag(yes bool, err error) error {
 	return err
 }
 
+// ReplyOrNull replies with a bulk string if found, else with a null.
+func (c *Call) ReplyOrNull(value []byte, found bool, err error) error {
+	if err == nil {
+		c.Reply.BulkOrNull(value, found)
+	}
+	return err
+}
+
 // ReplyCount replies with a size.
 func (c *Call) ReplyCount(n int, err error) error { return c.ReplyInteger(int64(n), err) }
 

@@ -25,10 +25,17 @@ func (c *Call) Postpone(write func(*Call) error) {
 const LongWork = 50_000
 
 // TakesLong lets the process serve other clients although the call runs for many milliseconds.
-// Handlers call it before they visit more than LongWork elements.
+// Handlers call it, or Visits, before they visit more than LongWork elements.
 func (c *Call) TakesLong() {
 	if c.Conn != nil { // a call that has waited has no connection
 		c.Conn.TakesLong()
+	}
+}
+
+// Visits declares that the call visits n elements, which takes long if there are many.
+func (c *Call) Visits(n int) {
+	if n > LongWork {
+		c.TakesLong()
 	}
 }
 

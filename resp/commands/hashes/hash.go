@@ -50,12 +50,8 @@ func hset(c *command.Call) error {
 
 // hmset handles HMSET key field value [field value ...].
 func hmset(c *command.Call) error {
-	if _, err := setFields(c); err != nil {
-		return err
-	}
-
-	c.Reply.OK()
-	return nil
+	_, err := setFields(c)
+	return c.ReplyOK(err)
 }
 
 func setFields(c *command.Call) (added int, err error) {
@@ -72,11 +68,7 @@ func setFields(c *command.Call) (added int, err error) {
 // hsetnx handles HSETNX key field value.
 func hsetnx(c *command.Call) error {
 	k, pair := c.Args.Key(), c.Args.Rest()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	h, err := c.Tx.Hash(k)
+	h, err := open(c, k)
 	if err != nil {
 		return err
 	}
@@ -84,79 +76,47 @@ func hsetnx(c *command.Call) error {
 	if _, exists := h.Get(pair[0]); !exists {
 		added, err = c.Tx.HSet(k, pair)
 	}
-	if err != nil {
-		return err
-	}
+	return c.ReplyCount(added, err)
+}
 
-	c.Reply.Count(added)
-	return nil
+// open ends the arguments, and returns the hash that a key holds.
+func open(c *command.Call, k engine.Key) (object.HashView, error) {
+	if err := c.Args.End(); err != nil {
+		return object.HashView{}, err
+	}
+	return c.Tx.Hash(k)
 }
 
 // hget handles HGET key field.
 func hget(c *command.Call) error {
-	h, field, err := hashField(c)
-	if err != nil {
-		return err
-	}
-
-	value, found := h.Get(field)
-
-	writeStringOrNull(&c.Reply, value, found)
-	return nil
+	value, found, err := oneField(c)
+	return c.ReplyOrNull(value, found, err)
 }
 
-// hashField parses the arguments of commands that read one field.
-func hashField(c *command.Call) (object.HashView, []byte, error) {
+// oneField takes the arguments of commands that read one field, and returns its value.
+func oneField(c *command.Call) (value []byte, found bool, err error) {
 	k, field := c.Args.Key(), c.Args.Next()
-	if err := c.Args.End(); err != nil {
-		return object.HashView{}, nil, err
-	}
-	h, err := c.Tx.Hash(k)
-	return h, field, err
-}
-
-func writeStringOrNull(r *wire.Reply, value string, found bool) {
-	if found {
-		r.BulkString(value)
-	} else {
-		r.Null()
-	}
+	h, err := open(c, k)
+	text, found := h.Get(field)
+	return object.BytesOf(text), found, err
 }
 
 // hexists handles HEXISTS key field.
 func hexists(c *command.Call) error {
-	h, field, err := hashField(c)
-	if err != nil {
-		return err
-	}
-
-	_, found := h.Get(field)
-
-	c.Reply.Flag(found)
-	return nil
+	_, found, err := oneField(c)
+	return c.ReplyFlag(found, err)
 }
 
 // hstrlen handles HSTRLEN key field.
 func hstrlen(c *command.Call) error {
-	h, field, err := hashField(c)
-	if err != nil {
-		return err
-	}
-
-	value, _ := h.Get(field)
-
-	c.Reply.Count(len(value))
-	return nil
+	value, _, err := oneField(c)
+	return c.ReplyCount(len(value), err)
 }
 
 // hmget handles HMGET key field [field ...].
 func hmget(c *command.Call) error {
 	k, fields := c.Args.Key(), c.Args.Rest()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	h, err := c.Tx.Hash(k)
+	h, err := open(c, k)
 	if err != nil {
 		return err
 	}
@@ -164,23 +124,14 @@ func hmget(c *command.Call) error {
 	c.Reply.Array(len(fields))
 	for _, field := range fields {
 		value, found := h.Get(field)
-		writeStringOrNull(&c.Reply, value, found)
+		c.Reply.BulkOrNull(object.BytesOf(value), found)
 	}
 	return nil
 }
 
-// wholeHash parses the arguments of commands that read all fields.
-func wholeHash(c *command.Call) (object.HashView, error) {
-	k := c.Args.Key()
-	if err := c.Args.End(); err != nil {
-		return object.HashView{}, err
-	}
-	return c.Tx.Hash(k)
-}
-
 // hgetall handles HGETALL key.
 func hgetall(c *command.Call) error {
-	h, err := wholeHash(c)
+	h, err := open(c, c.Args.Key())
 	if err != nil {
 		return err
 	}
@@ -194,7 +145,7 @@ func hgetall(c *command.Call) error {
 
 // hkeys handles HKEYS key.
 func hkeys(c *command.Call) error {
-	h, err := wholeHash(c)
+	h, err := open(c, c.Args.Key())
 	if err != nil {
 		return err
 	}
@@ -205,7 +156,7 @@ func hkeys(c *command.Call) error {
 
 // hvals handles HVALS key.
 func hvals(c *command.Call) error {
-	h, err := wholeHash(c)
+	h, err := open(c, c.Args.Key())
 	if err != nil {
 		return err
 	}
@@ -224,9 +175,7 @@ func fields(c *command.Call, h object.HashView, begin func(*wire.Reply, int), wr
 		}
 		return nil
 	}
-	if n > command.LongWork {
-		c.TakesLong()
-	}
+	c.Visits(n)
 	if n > command.LongReply {
 		all = h.Keep()
 		c.Postpone(write)
@@ -237,13 +186,8 @@ func fields(c *command.Call, h object.HashView, begin func(*wire.Reply, int), wr
 
 // hlen handles HLEN key.
 func hlen(c *command.Call) error {
-	h, err := wholeHash(c)
-	if err != nil {
-		return err
-	}
-
-	c.Reply.Count(h.Len())
-	return nil
+	h, err := open(c, c.Args.Key())
+	return c.ReplyCount(h.Len(), err)
 }
 
 // hdel handles HDEL key field [field ...].
@@ -277,7 +221,7 @@ func hgetdel(c *command.Call) error {
 	c.Reply.Array(len(fields))
 	for i, field := range fields {
 		value, found := h.Get(field)
-		writeStringOrNull(&c.Reply, value, found)
+		c.Reply.BulkOrNull(object.BytesOf(value), found)
 		if _, err := c.Tx.HDel(k, fields[i:i+1]); err != nil {
 			return err
 		}
@@ -291,11 +235,7 @@ func hgetdel(c *command.Call) error {
 // hincrby handles HINCRBY key field increment.
 func hincrby(c *command.Call) error {
 	k, field, by := c.Args.Key(), c.Args.Next(), c.Args.Integer()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	h, err := c.Tx.Hash(k)
+	h, err := open(c, k)
 	if err != nil {
 		return err
 	}
@@ -310,12 +250,8 @@ func hincrby(c *command.Call) error {
 		return engine.ErrOverflow
 	}
 
-	if _, err := c.Tx.HSet(k, [][]byte{field, c.Digits(sum)}); err != nil {
-		return err
-	}
-
-	c.Reply.Integer(sum)
-	return nil
+	_, err = c.Tx.HSet(k, [][]byte{field, c.Digits(sum)})
+	return c.ReplyInteger(sum, err)
 }
 
 // hincrbyfloat handles HINCRBYFLOAT key field increment.
@@ -325,11 +261,7 @@ func hincrbyfloat(c *command.Call) error {
 	if c.Args.Err == nil && by.IsInf() {
 		c.Args.Fail(errNaNOrInf)
 	}
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	h, err := c.Tx.Hash(k)
+	h, err := open(c, k)
 	if err != nil {
 		return err
 	}
@@ -354,27 +286,25 @@ func hincrbyfloat(c *command.Call) error {
 
 // hscan handles HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES].
 func hscan(c *command.Call) error {
-	open := func(k engine.Key) (command.Collection, error) {
+	all := func(k engine.Key) (command.Collection, error) {
 		h, err := c.Tx.Hash(k)
 		return command.Collection{Len: h.Len(), Scan: func(cursor uint64, n int, visit func(command.Element)) uint64 {
 			return h.Scan(cursor, n, func(field, value string) { visit(command.Element{Name: field, Value: value}) })
 		}}, err
 	}
-	return c.ScanElements(true, open, func(r *wire.Reply, e command.Element) { r.BulkString(e.Value) })
+	return c.ScanElements(true, all, func(r *wire.Reply, e command.Element) { r.BulkString(e.Value) })
 }
 
 // hrandfield handles HRANDFIELD key [count [WITHVALUES]].
 func hrandfield(c *command.Call) error {
 	k := c.Args.Key()
 	if !c.Args.More() {
-		return hrandfieldOne(c, k)
+		h, err := c.Tx.Hash(k)
+		field, _, found := h.Random(c.Random)
+		return c.ReplyOrNull(object.BytesOf(field), found, err)
 	}
 	n, withValues := c.Args.Picks("WITHVALUES")
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	h, err := c.Tx.Hash(k)
+	h, err := open(c, k)
 	if err != nil {
 		return err
 	}
@@ -387,18 +317,6 @@ func hrandfield(c *command.Call) error {
 	default:
 		writeHashFields(&c.Reply, int(-n), h.Pick(c.Random, int(-n)), withValues)
 	}
-	return nil
-}
-
-func hrandfieldOne(c *command.Call, k engine.Key) error {
-	h, err := c.Tx.Hash(k)
-	if err != nil {
-		return err
-	}
-
-	field, _, found := h.Random(c.Random)
-
-	writeStringOrNull(&c.Reply, field, found)
 	return nil
 }
 

@@ -42,9 +42,7 @@ func expire(c *command.Call, unit int64, absolute bool) error {
 		return err
 	}
 
-	done := c.Tx.Expire(k, at, conditions)
-
-	c.Reply.Flag(done)
+	c.Reply.Flag(c.Tx.Expire(k, at, conditions))
 	return nil
 }
 

@@ -120,11 +120,7 @@ func move(c *command.Call) error {
 // randomKey handles RANDOMKEY.
 func randomKey(c *command.Call) error {
 	name, ok := c.Tx.RandomKey(c.Random)
-	if !ok {
-		c.Reply.Null()
-		return nil
-	}
-	c.Reply.Bulk(name)
+	c.Reply.BulkOrNull(name, ok)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package keys
 
 import (
 	"rlserver/engine"
+	"rlserver/engine/object"
 	"rlserver/resp/command"
 )
 
@@ -44,11 +45,7 @@ const (
 // objectEncoding handles OBJECT ENCODING key.
 func objectEncoding(c *command.Call) error {
 	encoding, ok := c.Tx.Encoding(c.Args.Key(), c.Env.Settings.Packing())
-	if !ok {
-		c.Reply.Null()
-		return nil
-	}
-	c.Reply.BulkString(encoding)
+	c.Reply.BulkOrNull(object.BytesOf(encoding), ok)
 	return nil
 }
 

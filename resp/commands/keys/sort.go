@@ -94,9 +94,7 @@ func sortSet(c *command.Call, stores bool) error {
 		return err
 	}
 
-	if n > command.LongWork {
-		c.TakesLong()
-	}
+	c.Visits(n)
 	start, end := q.bounds(int64(n))
 	if q.unsorted {
 		q.gather(c, int(end-start), elements(int(start), int(end)))

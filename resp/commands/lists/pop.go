@@ -77,7 +77,7 @@ func ltrim(c *command.Call) error {
 	}
 	n := l.Len()
 	lo, hi := span(start, stop, n)
-	takesLong(c, n-(hi-lo))
+	c.Visits(n - (hi - lo))
 	c.Tx.RemoveSpan(k, hi, n)
 	c.Tx.RemoveSpan(k, 0, lo)
 	if n > 0 && hi-lo == n {
@@ -95,7 +95,7 @@ func lrem(c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	takesLong(c, l.Len())
+	c.Visits(l.Len())
 	s := search{rank: 1, count: max(count, -count, 0)}
 	if count < 0 {
 		s.rank = -1

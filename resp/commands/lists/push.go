@@ -109,7 +109,7 @@ func linsert(c *command.Call) error {
 		c.Reply.Count(0)
 		return nil
 	}
-	takesLong(c, n)
+	c.Visits(n)
 	at, found := 0, false
 	for e := range l.Range(0, n) {
 		if found = string(e) == string(pivot); found {
@@ -137,11 +137,4 @@ func rank(index int64, n int) (i int, ok bool) {
 		index += int64(n)
 	}
 	return int(index), 0 <= index && index < int64(n)
-}
-
-// takesLong declares that a call visits n elements.
-func takesLong(c *command.Call, n int) {
-	if n > command.LongWork {
-		c.TakesLong()
-	}
 }

@@ -28,12 +28,7 @@ const (
 // llen handles LLEN key.
 func llen(c *command.Call) error {
 	l, err := open(c, c.Args.Key())
-	if err != nil {
-		return err
-	}
-
-	c.Reply.Count(l.Len())
-	return nil
+	return c.ReplyCount(l.Len(), err)
 }
 
 // lrange handles LRANGE key start stop.
@@ -68,7 +63,7 @@ func span(start, stop int64, n int) (lo, hi int) {
 // writeSpan replies with elements, backward from the last if reverse. A long reply is written after
 // the locks are released.
 func writeSpan(c *command.Call, l list.View, lo, hi int, reverse bool) {
-	takesLong(c, hi-lo)
+	c.Visits(hi - lo)
 	if hi-lo <= command.LongReply {
 		writeElements(&c.Reply, l, lo, hi, reverse)
 		return
@@ -129,7 +124,7 @@ func lpos(c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	takesLong(c, l.Len())
+	c.Visits(l.Len())
 	found := s.find(l, element)
 	switch {
 	case s.count >= 0:

@@ -33,11 +33,9 @@ func spop(c *command.Call) error {
 	}
 	if !counted {
 		m, found := s.Random(c.Random)
+		c.Reply.BulkOrNull(object.BytesOf(m), found)
 		if found {
-			c.Reply.BulkString(m)
 			c.Tx.SRem(k, object.BytesOf(m))
-		} else {
-			c.Reply.Null()
 		}
 		return nil
 	}
@@ -48,9 +46,7 @@ func spop(c *command.Call) error {
 // popMany removes n random members, which all have the same probability, and replies with them.
 func popMany(c *command.Call, k engine.Key, s object.SetView, n int64) {
 	n = min(n, int64(s.Len()))
-	if n > command.LongWork {
-		c.TakesLong()
-	}
+	c.Visits(int(n))
 	if n == int64(s.Len()) {
 		writeMembers(&c.Reply, int(n), ordered(s))
 		c.Tx.Delete(k)
@@ -76,12 +72,8 @@ func srandmember(c *command.Call) error {
 	}
 	if !c.Args.More() {
 		s, err := open(c, k)
-		if err != nil {
-			return err
-		}
 		m, found := s.Random(c.Random)
-		c.Reply.BulkOrNull(object.BytesOf(m), found)
-		return nil
+		return c.ReplyOrNull(object.BytesOf(m), found, err)
 	}
 	n, _ := c.Args.Picks("")
 	s, err := open(c, k)

@@ -44,8 +44,7 @@ func sadd(c *command.Call) error {
 	added := 0
 	for i, m := range members {
 		if !s.Has(m) {
-			o := c.Tx.Insert(k, object.TypeSet, 0, members[i])
-			s = object.SetIn(o)
+			s = object.SetIn(c.Tx.Insert(k, object.TypeSet, 0, members[i]))
 			added++
 		}
 	}
@@ -73,9 +72,7 @@ func smembers(c *command.Call) error {
 	}
 
 	n := s.Len()
-	if n > command.LongWork {
-		c.TakesLong()
-	}
+	c.Visits(n)
 	if n <= command.LongReply {
 		writeMembers(&c.Reply, n, ordered(s))
 		return nil
@@ -114,12 +111,7 @@ func writeMembers(r *wire.Reply, n int, members iter.Seq[string]) {
 func sismember(c *command.Call) error {
 	k, member := c.Args.Key(), c.Args.Next()
 	s, err := open(c, k)
-	if err != nil {
-		return err
-	}
-
-	c.Reply.Flag(s.Has(member))
-	return nil
+	return c.ReplyFlag(s.Has(member), err)
 }
 
 // smismember handles SMISMEMBER key member [member ...].
@@ -140,12 +132,7 @@ func smismember(c *command.Call) error {
 // scard handles SCARD key.
 func scard(c *command.Call) error {
 	s, err := open(c, c.Args.Key())
-	if err != nil {
-		return err
-	}
-
-	c.Reply.Count(s.Len())
-	return nil
+	return c.ReplyCount(s.Len(), err)
 }
 
 // smove handles SMOVE source destination member.

@@ -78,11 +78,7 @@ func evictForBit(c *command.Call, words [][]byte) {
 // getbit handles GETBIT key offset.
 func getbit(c *command.Call) error {
 	k, offset := c.Args.Key(), nextBitOffset(c, 0)
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	value, _, err := c.Tx.Get(k)
+	value, _, err := open(c, k)
 	if err != nil {
 		return err
 	}

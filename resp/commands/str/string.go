@@ -32,30 +32,21 @@ func init() {
 
 const errOffsetOutOfRange = engine.Error("ERR offset is out of range")
 
-// get handles GET key.
-func get(c *command.Call) error {
-	k := c.Args.Key()
+// open ends the arguments, and returns the string that a key holds.
+func open(c *command.Call, k engine.Key) (value []byte, found bool, err error) {
 	if err := c.Args.End(); err != nil {
-		return err
+		return nil, false, err
 	}
-
-	value, found, err := c.Tx.Get(k)
-	if err != nil {
-		return err
-	}
-
-	c.Reply.BulkOrNull(value, found)
-	return nil
+	return c.Tx.Get(k)
 }
+
+// get handles GET key.
+func get(c *command.Call) error { return c.ReplyOrNull(open(c, c.Args.Key())) }
 
 // getdel handles GETDEL key.
 func getdel(c *command.Call) error {
 	k := c.Args.Key()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	value, found, err := c.Tx.Get(k)
+	value, found, err := open(c, k)
 	if err != nil {
 		return err
 	}
@@ -69,18 +60,8 @@ func getdel(c *command.Call) error {
 
 // strlen handles STRLEN key.
 func strlen(c *command.Call) error {
-	k := c.Args.Key()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	value, _, err := c.Tx.Get(k)
-	if err != nil {
-		return err
-	}
-
-	c.Reply.Count(len(value))
-	return nil
+	value, _, err := open(c, c.Args.Key())
+	return c.ReplyCount(len(value), err)
 }
 
 // appendValue handles APPEND key value.
@@ -96,11 +77,7 @@ func appendValue(c *command.Call) error {
 // getrange handles GETRANGE key start end, and SUBSTR, its old name.
 func getrange(c *command.Call) error {
 	k, start, end := c.Args.Key(), c.Args.Integer(), c.Args.Integer()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	value, _, err := c.Tx.Get(k)
+	value, _, err := open(c, k)
 	if err != nil {
 		return err
 	}
