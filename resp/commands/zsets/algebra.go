@@ -72,7 +72,7 @@ func zcombine(c *command.Call, combine func(*engine.Tx, operation) zset.Members,
 	}
 
 	if a.long {
-		a.keep()
+		keepAll(a.sets)
 		c.TakesLong()
 		c.Postpone(func(c *command.Call) error {
 			writeMembers(&c.Reply, combine(c.Tx, a), a.withScores)
@@ -123,7 +123,7 @@ func zintercard(c *command.Call) error {
 	}
 
 	if a.long {
-		a.keep()
+		keepAll(a.sets)
 		c.TakesLong()
 		c.Postpone(func(c *command.Call) error {
 			c.Reply.Count(c.Tx.ZInterCard(a.sets, a.limit))
@@ -193,9 +193,7 @@ func (w operationOptions) long(sets []zset.View) bool {
 	return walk > command.LongWork
 }
 
-// keep replaces the sets by clones, which stay unchanged after the locks are released.
-func (a *operation) keep() { keepAll(a.sets) }
-
+// keepAll replaces sets by clones, which stay unchanged after the locks are released.
 func keepAll(sets []zset.View) {
 	for i := range sets {
 		sets[i] = sets[i].Keep()

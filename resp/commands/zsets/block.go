@@ -35,7 +35,7 @@ func (p zpopper) Pop(tx *engine.Tx, keys []engine.Key, r *wire.Reply) (found boo
 		if p.pairs {
 			r.Array(2)
 			r.Bulk(from.Name)
-			writeMemberPairs(r, popped)
+			write(r, popped, true, true)
 			return
 		}
 		r.Array(3)

@@ -36,17 +36,13 @@ func zpop(c *command.Call, greatest bool) error {
 		if counted {
 			writeMembers(&c.Reply, popped, true)
 		} else {
-			writeMemberScores(&c.Reply, popped)
+			write(&c.Reply, popped, true, false)
 		}
 	})
-	if err != nil {
-		return err
-	}
-
-	if !found {
+	if err == nil && !found {
 		c.Reply.Array(0)
 	}
-	return nil
+	return err
 }
 
 // zmpop handles ZMPOP numkeys key [key ...] MIN | MAX [COUNT count].
@@ -57,28 +53,22 @@ func zmpop(c *command.Call) error {
 	}
 
 	found, err := popsMany(greatest, n).Pop(c.Tx, keys, &c.Reply)
-	if err != nil {
-		return err
-	}
-
-	if !found {
+	if err == nil && !found {
 		c.Reply.NullArray()
 	}
-	return nil
+	return err
 }
 
 // zrandmember handles ZRANDMEMBER key [count [WITHSCORES]].
 func zrandmember(c *command.Call) error {
 	k := c.Args.Key()
 	if !c.Args.More() {
-		return zrandmemberOne(c, k)
+		z, err := c.Tx.ZSet(k)
+		member, ok := z.Random(c.Random)
+		return c.ReplyOrNull(member, ok, err)
 	}
 	n, withScores := c.Args.Picks("WITHSCORES")
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	z, err := c.Tx.ZSet(k)
+	z, err := open(c, k)
 	if err != nil {
 		return err
 	}
@@ -93,16 +83,5 @@ func zrandmember(c *command.Call) error {
 	}
 
 	writeMembers(&c.Reply, picked, withScores)
-	return nil
-}
-
-func zrandmemberOne(c *command.Call, k engine.Key) error {
-	z, err := c.Tx.ZSet(k)
-	if err != nil {
-		return err
-	}
-	member, ok := z.Random(c.Random)
-
-	c.Reply.BulkOrNull(member, ok)
 	return nil
 }

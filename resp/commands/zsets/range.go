@@ -54,19 +54,13 @@ func (words rangeWords) zrange(c *command.Call) error {
 	k := c.Args.Key()
 	words.scores = true
 	r, withScores := parseZrange(&c.Args, words)
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	z, err := c.Tx.ZSet(k)
+	z, err := open(c, k)
 	if err != nil {
 		return err
 	}
 
 	members := z.Range(&r)
-	if members.Len() > command.LongWork {
-		c.TakesLong()
-	}
+	c.Visits(members.Len())
 	if members.Len() > command.LongReply {
 		members = members.Keep()
 		c.Postpone(func(c *command.Call) error {
@@ -84,24 +78,13 @@ func (words rangeWords) zrange(c *command.Call) error {
 func zrangestore(c *command.Call) error {
 	dst, src := c.Args.Key(), c.Args.Key()
 	r, _ := parseZrange(&c.Args, rangeWords{any: true})
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	z, err := c.Tx.ZSet(src)
+	z, err := open(c, src)
 	if err != nil {
 		return err
 	}
-	sources := c.Keys[1:2]
-	return store(
-		c,
-		dst,
-		sources,
-		[]zset.View{z},
-		z.Range(&r).Len() > command.LongReply,
-		false,
-		func(sets []zset.View) zset.Members { return sets[0].Range(&r) },
-	)
+	long := z.Range(&r).Len() > command.LongReply
+	return store(c, dst, c.Keys[1:2], []zset.View{z}, long, false,
+		func(sets []zset.View) zset.Members { return sets[0].Range(&r) })
 }
 
 // zcount handles ZCOUNT and ZLEXCOUNT key min max.
@@ -109,17 +92,8 @@ func zcount(c *command.Call, by zset.By) error {
 	k := c.Args.Key()
 	r := zset.Range{By: by}
 	parseEnds(&c.Args, &r, c.Args.Next(), c.Args.Next())
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	z, err := c.Tx.ZSet(k)
-	if err != nil {
-		return err
-	}
-
-	c.Reply.Count(z.Count(&r))
-	return nil
+	z, err := open(c, k)
+	return c.ReplyCount(z.Count(&r), err)
 }
 
 // zremrange handles ZREMRANGEBYRANK key start stop, ZREMRANGEBYSCORE and ZREMRANGEBYLEX key min
@@ -132,8 +106,8 @@ func zremrange(c *command.Call, by zset.By) error {
 		return err
 	}
 
-	if z, err := c.Tx.ZSet(k); err == nil && z.Count(&r) > command.LongWork {
-		c.TakesLong()
+	if z, err := c.Tx.ZSet(k); err == nil {
+		c.Visits(z.Count(&r))
 	}
 	return c.ReplyCount(c.Tx.ZRemRange(k, &r))
 }

@@ -24,11 +24,7 @@ func writable(sets []zset.View) error {
 // number of members. If that takes long, it is computed from clones after the locks are released,
 // and stored if no source has changed since. The call then takes effect at its end.
 func store(
-	c *command.Call,
-	dst engine.Key,
-	keys []engine.Key,
-	sets []zset.View,
-	long, whole bool,
+	c *command.Call, dst engine.Key, keys []engine.Key, sets []zset.View, long, whole bool,
 	combine func([]zset.View) zset.Members,
 ) error {
 	if !long || c.Executing {

@@ -77,6 +77,14 @@ func (o zaddOptions) conflict(words int) error {
 	return nil
 }
 
+// open ends the arguments, and returns the sorted set that a key holds.
+func open(c *command.Call, k engine.Key) (zset.View, error) {
+	if err := c.Args.End(); err != nil {
+		return zset.View{}, err
+	}
+	return c.Tx.ZSet(k)
+}
+
 // zadd handles ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...], and
 // ZINCRBY key increment member, which is the same with INCR.
 func (o zaddOptions) zadd(c *command.Call) error {
@@ -96,28 +104,17 @@ func (o zaddOptions) zadd(c *command.Call) error {
 	}
 
 	if o.increment {
-		return zincrby(c, k, o.conditions, members[0])
-	}
-	added, changed, err := c.Tx.ZAdd(k, o.conditions, members)
-	if err != nil {
+		score, ok, err := c.Tx.ZIncrBy(k, o.conditions, members[0].Member, members[0].Score)
+		if err == nil {
+			writeScoreOrNull(&c.Reply, score, ok)
+		}
 		return err
 	}
-
+	added, changed, err := c.Tx.ZAdd(k, o.conditions, members)
 	if o.countChanged {
 		added += changed
 	}
-	c.Reply.Count(added)
-	return nil
-}
-
-func zincrby(c *command.Call, k engine.Key, conditions zset.AddIf, by zset.Member) error {
-	score, ok, err := c.Tx.ZIncrBy(k, conditions, by.Member, by.Score)
-	if err != nil {
-		return err
-	}
-
-	writeScoreOrNull(&c.Reply, score, ok)
-	return nil
+	return c.ReplyCount(added, err)
 }
 
 // zrem handles ZREM key member [member ...].
@@ -130,12 +127,7 @@ func zrem(c *command.Call) error {
 // zcard handles ZCARD key.
 func zcard(c *command.Call) error {
 	z, err := c.Tx.ZSet(c.Args.Key())
-	if err != nil {
-		return err
-	}
-
-	c.Reply.Count(z.Len())
-	return nil
+	return c.ReplyCount(z.Len(), err)
 }
 
 // zscore handles ZSCORE key member.
@@ -197,7 +189,7 @@ func zrank(c *command.Call, fromGreatest bool) error {
 
 // zscan handles ZSCAN key cursor [MATCH pattern] [COUNT count].
 func zscan(c *command.Call) error {
-	open := func(k engine.Key) (command.Collection, error) {
+	all := func(k engine.Key) (command.Collection, error) {
 		z, err := c.Tx.ZSet(k)
 		return command.Collection{Len: z.Len(), Scan: func(cursor uint64, n int, visit func(command.Element)) uint64 {
 			return z.Scan(cursor, n, func(member []byte, score float64) {
@@ -210,7 +202,7 @@ func zscan(c *command.Call) error {
 			return nil
 		}}, err
 	}
-	return c.ScanElements(false, open, func(r *wire.Reply, e command.Element) { writeBulkFloat(r, e.Score) })
+	return c.ScanElements(false, all, func(r *wire.Reply, e command.Element) { writeBulkFloat(r, e.Score) })
 }
 
 // writeBulkFloat replies with a number as a bulk string, in RESP3 too.
@@ -228,43 +220,27 @@ func writeScoreOrNull(r *wire.Reply, score float64, ok bool) {
 }
 
 // writeMembers replies with members, and with their scores if wanted: flat in RESP2, in pairs in
-// RESP3. It ends early if the reply is too large for its client.
+// RESP3.
 func writeMembers(r *wire.Reply, m zset.Members, withScores bool) {
-	switch {
-	case withScores && r.RESP3:
-		writeMemberPairs(r, m)
-	case withScores:
-		writeMemberScores(r, m)
-	default:
+	write(r, m, withScores, withScores && r.RESP3)
+}
+
+// write replies with members, each followed by its score if wanted, or in a pair with it. It ends
+// early if the reply is too large for its client.
+func write(r *wire.Reply, m zset.Members, withScores, inPairs bool) {
+	if withScores && !inPairs {
+		r.Array(2 * m.Len())
+	} else {
 		r.Array(m.Len())
-		for member := range m.All() {
-			r.Bulk(member)
-			if r.Truncated {
-				break
-			}
-		}
 	}
-}
-
-// writeMemberScores replies with members, each followed by its score.
-func writeMemberScores(r *wire.Reply, m zset.Members) {
-	r.Array(2 * m.Len())
 	for member, score := range m.All() {
-		r.Bulk(member)
-		r.Double(score)
-		if r.Truncated {
-			break
+		if inPairs {
+			r.Array(2)
 		}
-	}
-}
-
-// writeMemberPairs replies with pairs of a member and its score.
-func writeMemberPairs(r *wire.Reply, m zset.Members) {
-	r.Array(m.Len())
-	for member, score := range m.All() {
-		r.Array(2)
 		r.Bulk(member)
-		r.Double(score)
+		if withScores {
+			r.Double(score)
+		}
 		if r.Truncated {
 			break
 		}
