@@ -159,9 +159,8 @@ func (a *AccessCheck) describe(p *Prepared) *acl.Call {
 		if spec.variable != nil {
 			access = accessBits(spec.variable(p.Words))
 		}
-		// one key: nearly all commands
-		if spec.Begin > 0 && spec.Last == 0 && !spec.Counted && spec.next == nil {
-			a.call.Keys = append(a.call.Keys, acl.Key{Name: p.Words[spec.Begin], Access: access})
+		if at := spec.single(); at > 0 { // nearly all commands
+			a.call.Keys = append(a.call.Keys, acl.Key{Name: p.Words[at], Access: access})
 			continue
 		}
 		spec.positions(p.Words, func(at int) {

@@ -120,15 +120,6 @@ func (a *Args) End() error {
 	return a.Err
 }
 
-// Positive takes an integer above 0.
-func (a *Args) Positive(err engine.Error) int64 {
-	n := a.IntegerOr(err)
-	if a.Err == nil && n <= 0 {
-		a.Fail(err)
-	}
-	return n
-}
-
 // LongDoubleIn parses b, an argument that was taken before; absent is the result if b is nil.
 func (a *Args) LongDoubleIn(b []byte, absent *big.Float, err engine.Error) *big.Float {
 	if b == nil {

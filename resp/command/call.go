@@ -187,6 +187,15 @@ func (c *Call) ReplyInteger(n int64, err error) error {
 	return err
 }
 
+// ReplyStrings replies with an array of bulk strings.
+func (c *Call) ReplyStrings(list []string) error {
+	c.Reply.Array(len(list))
+	for _, s := range list {
+		c.Reply.BulkString(s)
+	}
+	return nil
+}
+
 // Decided counts a decision of the command, unless its cost is 0.
 func (c *Call) Decided(cost int64, d limit.Decision) {
 	if cost == 0 {

@@ -92,17 +92,23 @@ func commandInfo(c *Call) error {
 	return nil
 }
 
-// commandDocs handles COMMAND DOCS [command-name [command-name ...]]. Unknown names are skipped.
-func commandDocs(c *Call) error {
-	list := Table.Sorted()
-	if c.Args.More() {
-		list = list[:0]
-		for c.Args.More() {
-			if each := Table.Named(c.Args.Next()); each != nil {
-				list = append(list, each)
-			}
+// Commands takes names of commands, and returns the commands; without names, all. Unknown names are
+// skipped.
+func (a *Args) Commands() (list []*Command) {
+	if !a.More() {
+		return Table.Sorted()
+	}
+	for a.More() {
+		if c := Table.Named(a.Next()); c != nil {
+			list = append(list, c)
 		}
 	}
+	return list
+}
+
+// commandDocs handles COMMAND DOCS [command-name [command-name ...]].
+func commandDocs(c *Call) error {
+	list := c.Args.Commands()
 	c.Reply.Mapping(len(list))
 	for _, each := range list {
 		c.Reply.BulkString(each.FullName())
@@ -135,11 +141,7 @@ func commandList(c *Call) error {
 		return err
 	}
 
-	c.Reply.Array(len(names))
-	for _, name := range names {
-		c.Reply.BulkString(name)
-	}
-	return nil
+	return c.ReplyStrings(names)
 }
 
 func (a *Args) commandFilter() func(*Command) bool {

@@ -21,13 +21,8 @@ func (c *Call) Deadline(amount []byte, least, unit int64, absolute bool) int64 {
 		now = 0
 	}
 	if n < least || n > math.MaxInt64/unit || n < math.MinInt64/unit || n*unit > math.MaxInt64-now {
-		c.Args.Fail(c.invalidExpireTime())
+		c.Args.Fail(engine.Error("ERR invalid expire time in '" + c.Command.FullName() + "' command"))
 		return 0
 	}
 	return now + n*unit
-}
-
-// invalidExpireTime returns the error for a time out of range.
-func (c *Call) invalidExpireTime() engine.Error {
-	return engine.Error("ERR invalid expire time in '" + c.Command.FullName() + "' command")
 }

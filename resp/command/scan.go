@@ -31,11 +31,9 @@ func (a *Args) ScanOptions(typeWord string, hash bool) ScanOptions {
 		case a.Word("MATCH"):
 			o.Pattern.Text = a.Next()
 		case a.Word("COUNT"):
-			n := a.Integer()
-			if n < 1 {
+			if o.Count = int(a.Integer()); o.Count < 1 {
 				a.Fail(engine.ErrSyntax)
 			}
-			o.Count = int(n)
 		case typeWord != "" && a.Word(typeWord):
 			o.typeName = a.Next()
 		case hash && a.Word("NOVALUES"):

@@ -8,11 +8,9 @@ import (
 	"rlserver/internal/grammar"
 )
 
-const (
-	// MaxWordLen is the maximum length of arguments of limiters that are not keys, and of client
-	// names, in bytes.
-	MaxWordLen = 64 << 10
-)
+// MaxWordLen is the maximum length of arguments of limiters that are not keys, and of client names,
+// in bytes.
+const MaxWordLen = 64 << 10
 
 // BoundsWords reports whether the arguments of a command are limited in length. Those of limiters
 // are, because the users of an application may choose them, and they are compared and copied under
@@ -41,23 +39,11 @@ func (c *Command) findTooLong(words [][]byte, maxKeyLen int64) error {
 		size := int64(len(word))
 		switch {
 		case keys[i] && size > maxKeyLen:
-			return engine.Error(
-				fmt.Sprintf(
-					"ERR %s is too long: it has %d bytes, and proto-max-key-len allows %d",
-					c.wordName(words, i),
-					size,
-					maxKeyLen,
-				),
-			)
+			return engine.Error(fmt.Sprintf("ERR %s is too long: it has %d bytes, and proto-max-key-len allows %d",
+				c.wordName(words, i), size, maxKeyLen))
 		case !keys[i] && size > MaxWordLen:
-			return engine.Error(
-				fmt.Sprintf(
-					"ERR %s is too long: it has %d bytes, and %d are allowed",
-					c.wordName(words, i),
-					size,
-					MaxWordLen,
-				),
-			)
+			return engine.Error(fmt.Sprintf("ERR %s is too long: it has %d bytes, and %d are allowed",
+				c.wordName(words, i), size, MaxWordLen))
 		}
 	}
 	return nil

@@ -16,7 +16,6 @@ type Change struct {
 
 // Refuse returns the reply to a change that fails.
 func (c *Change) Refuse(why error) error {
-	return engine.Error(
-		fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument '%.128s') - %v", c.Called, why),
-	)
+	const format = "ERR CONFIG SET failed (possibly related to argument '%.128s') - %v"
+	return engine.Error(fmt.Sprintf(format, c.Called, why))
 }

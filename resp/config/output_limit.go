@@ -105,10 +105,8 @@ func classNamed(name string) ClientClass {
 func (l *outputLimits) String() string {
 	var words []string
 	for class := NormalClient; class < clientClasses; class++ {
-		words = append(
-			words,
-			fmt.Sprint(configuredClasses[class].name, " ", l[class].Hard, " ", l[class].Soft, " ", l[class].Seconds),
-		)
+		words = append(words,
+			fmt.Sprint(configuredClasses[class].name, " ", l[class].Hard, " ", l[class].Soft, " ", l[class].Seconds))
 	}
 	return strings.Join(words, " ")
 }

@@ -237,9 +237,8 @@ func savePoints() Value {
 		Set: func(s *Settings, value string) (func(), error) {
 			list, err := ParseSavePoints(value)
 			if err == nil && len(list) > 0 && !s.Stored {
-				err = valueError(
-					"there are no snapshots, as the data is only in memory: restart the server with --appendonly yes",
-				)
+				err = valueError("there are no snapshots, as the data is only in memory: restart the server with " +
+					"--appendonly yes")
 			}
 			return func() { s.save.Store(&list) }, err
 		},
@@ -274,12 +273,8 @@ func clients() Value {
 		put, err := set(s, value)
 		n, _ := grammar.ParseInt([]byte(value))
 		if most := s.Start.MaxPossibleClients; err == nil && most > 0 && n > int64(most) {
-			err = valueError(
-				fmt.Sprintf(
-					"The operating system is not able to handle the specified number of clients, try with %d",
-					most,
-				),
-			)
+			const format = "The operating system is not able to handle the specified number of clients, try with %d"
+			err = valueError(fmt.Sprintf(format, most))
 		}
 		return put, err
 	}

@@ -57,10 +57,8 @@ func (g GivenValues) ReadFile(path string, ignored func(why error)) error {
 		}
 	}
 	if slices.ContainsFunc(errs, isUnknown) {
-		errs = append(
-			errs,
-			errors.New("--ignore-unknown-config starts without the directives that rlserver does not have"),
-		)
+		errs = append(errs,
+			errors.New("--ignore-unknown-config starts without the directives that rlserver does not have"))
 	}
 	return errors.Join(errs...)
 }

@@ -130,9 +130,5 @@ func info(c *command.Call) error {
 	c.Reply.BulkString("redirect")
 	c.Reply.Integer(c.Tracked.Redirection())
 	c.Reply.BulkString("prefixes")
-	c.Reply.Array(len(prefixes))
-	for _, p := range prefixes {
-		c.Reply.BulkString(p)
-	}
-	return nil
+	return c.ReplyStrings(prefixes)
 }

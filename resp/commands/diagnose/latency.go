@@ -87,15 +87,7 @@ func latencyReset(c *command.Call) error {
 // latencyHistogram handles LATENCY HISTOGRAM [COMMAND [COMMAND ...]]. Unknown names are skipped; a
 // command with subcommands has those listed.
 func latencyHistogram(c *command.Call) error {
-	list := command.Table.Sorted()
-	if c.Args.More() {
-		list = nil
-		for c.Args.More() {
-			if each := command.Table.Named(c.Args.Next()); each != nil {
-				list = append(list, each)
-			}
-		}
-	}
+	list := c.Args.Commands()
 	c.Conn.FlushStats()
 	var names []string
 	var latencies []stats.Distribution

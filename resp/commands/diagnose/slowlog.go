@@ -45,10 +45,7 @@ func slowlogGet(c *command.Call) error {
 		c.Reply.Integer(call.ID)
 		c.Reply.Integer(call.Time)
 		c.Reply.Integer(call.Took.Microseconds())
-		c.Reply.Array(len(call.Args))
-		for _, arg := range call.Args {
-			c.Reply.BulkString(arg)
-		}
+		c.ReplyStrings(call.Args)
 		c.Reply.BulkString(call.Address)
 		c.Reply.BulkString(call.Name)
 	}

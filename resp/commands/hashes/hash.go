@@ -210,7 +210,7 @@ func hgetdel(c *command.Call) error {
 	if !c.Args.Word("FIELDS") {
 		return errNoFields
 	}
-	if n := c.Args.Positive(errFieldCount); c.Args.Err == nil && n != int64(c.Args.Left()) {
+	if n := c.Args.IntegerFrom(1, errFieldCount); c.Args.Err == nil && n != int64(c.Args.Left()) {
 		c.Args.Fail(errFieldsMismatch)
 	}
 	fields := c.Args.Rest()

@@ -99,11 +99,7 @@ func names(c *command.Call, kind pubsub.Kind) error {
 	if err != nil {
 		return err
 	}
-	c.Reply.Array(len(list))
-	for _, name := range list {
-		c.Reply.BulkString(name)
-	}
-	return nil
+	return c.ReplyStrings(list)
 }
 
 // patterns handles PUBSUB NUMPAT.

@@ -94,9 +94,8 @@ func parseChanges(a *command.Args) (changes []config.Change, err error) {
 		sameParameter := func(other config.Change) bool { return change.Parameter == other.Parameter }
 		switch {
 		case change.Parameter == nil || change.StartOnly:
-			return nil, engine.Error(
-				fmt.Sprintf("ERR Unknown option or number of arguments for CONFIG SET - '%.128s'", change.Called),
-			)
+			const format = "ERR Unknown option or number of arguments for CONFIG SET - '%.128s'"
+			return nil, engine.Error(fmt.Sprintf(format, change.Called))
 		case change.Set == nil:
 			return nil, change.Refuse(config.ErrImmutable)
 		case slices.ContainsFunc(changes, sameParameter):

@@ -356,11 +356,8 @@ func writeRatelimit(r *report) {
 		}
 		d := counts.Decisions
 		all = all.Plus(d)
-		lines[strings.ReplaceAll(c.Name, ".", "_")] = fmt.Sprintf(
-			"admitted=%d,denied=%d",
-			d.Admitted+d.ShadowDenied,
-			d.Denied,
-		)
+		lines[strings.ReplaceAll(c.Name, ".", "_")] = fmt.Sprintf("admitted=%d,denied=%d", d.Admitted+d.ShadowDenied,
+			d.Denied)
 	}
 	r.field("decisions_admitted", all.Admitted+all.ShadowDenied)
 	r.field("decisions_denied", all.Denied)

@@ -57,12 +57,8 @@ func setUser(c *command.Call) error {
 		rules = append(rules, string(c.Args.Next()))
 	}
 
-	if _, err := c.Env.ChangeUsers(c, acl.Change{Set: name, Rules: rules}); err != nil {
-		return err
-	}
-
-	c.Reply.OK()
-	return nil
+	_, err := c.Env.ChangeUsers(c, acl.Change{Set: name, Rules: rules})
+	return c.ReplyOK(err)
 }
 
 // delUser handles ACL DELUSER username [username ...].
@@ -91,9 +87,7 @@ func getUser(c *command.Call) error {
 	r.Set(len(flags))
 	writeBulks(r, flags)
 	r.BulkString("passwords")
-	passwords := u.Passwords()
-	r.Array(len(passwords))
-	writeBulks(r, passwords)
+	c.ReplyStrings(u.Passwords())
 	writePart(r, parts[0])
 	r.BulkString("selectors")
 	r.Array(len(parts) - 1)
@@ -117,10 +111,7 @@ func writePart(r *wire.Reply, p acl.Part) {
 
 // list handles ACL LIST.
 func list(c *command.Call) error {
-	lines := c.Env.Users.Describe()
-	c.Reply.Array(len(lines))
-	writeBulks(&c.Reply, lines)
-	return nil
+	return c.ReplyStrings(c.Env.Users.Describe())
 }
 
 // names handles ACL USERS.
@@ -152,9 +143,7 @@ func cat(c *command.Call) error {
 		}
 	}
 
-	c.Reply.Array(len(shown))
-	writeBulks(&c.Reply, shown)
-	return nil
+	return c.ReplyStrings(shown)
 }
 
 // genPass handles ACL GENPASS [bits].
@@ -185,15 +174,11 @@ func dryRun(c *command.Call) error {
 		return engine.Error(fmt.Sprintf("ERR User '%.128s' not found", name))
 	}
 	denial, err := dryRunOf(c.Env.Engine, a.User(), c.Args.List)
-	if err != nil {
-		return err
-	}
 	if denial != nil {
 		c.Reply.BulkString(denial.DryRun())
 		return nil
 	}
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(err)
 }
 
 // dryRunOf returns why a user may not run a call, or nil. Rules may name commands that only Redis
@@ -256,12 +241,8 @@ func load(c *command.Call) error {
 	if path == "" {
 		return errNoFile
 	}
-	if _, err := c.Env.ChangeUsers(c, acl.Change{Load: path}); err != nil {
-		return err
-	}
-
-	c.Reply.OK()
-	return nil
+	_, err := c.Env.ChangeUsers(c, acl.Change{Load: path})
+	return c.ReplyOK(err)
 }
 
 // save handles ACL SAVE.
