@@ -13,7 +13,7 @@ import (
 func init() {
 	command.Register("ratelimit",
 		&command.Command{Name: "rl.banned", Arity: -1, Since: "1.0.0",
-			Flags: command.Readonly | command.Admin | command.Stepwise, Merge: mergeBanned,
+			Flags: command.Readonly | command.Admin | command.Stepwise, Merge: mergeCursor(1),
 			Complexity: "O(1) for every call, O(N) for a complete iteration, with N all keys",
 			Syntax:     "[CURSOR cursor] [COUNT count] [MATCH pattern]",
 			Summary: "Iterate over the ids that policies have banned, and the keys that calls with BAN have, as " +
@@ -99,6 +99,3 @@ func writeBanned(c *command.Call, k engine.Key) (written bool, err error) {
 	writeNumber(c, "bans", bans)
 	return true, nil
 }
-
-// mergeBanned is command.MergeScan with the cursor behind its keyword.
-func mergeBanned(m *command.Merger) { mergeCursor(m, 1) }

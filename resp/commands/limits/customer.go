@@ -34,7 +34,7 @@ func init() {
 
 // policyIDs declares RL.POLICY IDS.
 var policyIDs = &command.Command{Name: "ids", Arity: -3, Since: "1.0.0",
-	Flags: command.Readonly | command.Admin | command.Stepwise, Merge: mergeIDs,
+	Flags: command.Readonly | command.Admin | command.Stepwise, Merge: mergeCursor(3),
 	Complexity: "O(1) for every call, O(N) for a complete iteration, with N all keys",
 	Syntax:     "name [CURSOR cursor] [COUNT count] [MATCH pattern]",
 	Summary: "Iterate over the ids of a policy with what each has used, as SCAN does over keys, but only " +
@@ -205,7 +205,7 @@ func writeUse(c *command.Call, k engine.Key) (written bool, err error) {
 func walkIDs(
 	c *command.Call, idOf func(key []byte) []byte, write func(*command.Call, engine.Key) (bool, error),
 ) error {
-	o, cursor, err := takeCursor(c)
+	o, cursor, err := takeCursor(c, true)
 	if err != nil {
 		return err
 	}
@@ -250,14 +250,14 @@ func walkIDs(
 // idsStep is how many keys a walk visits between two checks whether the client is still connected.
 const idsStep = 1024
 
-// takeCursor takes the options of an iteration over ids.
-func takeCursor(c *command.Call) (o command.ScanOptions, cursor uint64, err error) {
+// takeCursor takes the options of an iteration over ids; match: MATCH is one.
+func takeCursor(c *command.Call, match bool) (o command.ScanOptions, cursor uint64, err error) {
 	o = command.ScanOptions{Pattern: glob.New([]byte("*"), false), Count: command.DefaultScanCount}
 	for c.Args.More() {
 		switch {
 		case c.Args.Word("CURSOR"):
 			cursor = c.Args.Cursor()
-		case c.Args.Word("MATCH"):
+		case match && c.Args.Word("MATCH"):
 			o.Pattern.Text = c.Args.Next()
 		case c.Args.Word("COUNT"):
 			o.Count = int(parseAmount(&c.Args, "COUNT", 1))
@@ -268,18 +268,17 @@ func takeCursor(c *command.Call) (o command.ScanOptions, cursor uint64, err erro
 	return o, cursor, c.Args.End()
 }
 
-// mergeIDs is command.MergeScan with the cursor behind its keyword.
-func mergeIDs(m *command.Merger) { mergeCursor(m, 3) }
-
-// mergeCursor is command.MergeScan with the cursor behind its keyword, among options from a word
-// on.
-func mergeCursor(m *command.Merger, options int) {
-	for i := options; i+1 < len(m.Words); i += 2 {
-		if grammar.EqualFold(m.Words[i], "CURSOR") {
-			command.MergeScanAt(m, i+1)
-			return
+// mergeCursor returns command.MergeScan with the cursor behind its keyword, among options from a
+// word on.
+func mergeCursor(options int) func(*command.Merger) {
+	return func(m *command.Merger) {
+		for i := options; i+1 < len(m.Words); i += 2 {
+			if grammar.EqualFold(m.Words[i], "CURSOR") {
+				command.MergeScanAt(m, i+1)
+				return
+			}
 		}
+		m.Words = append(slices.Clone(m.Words), []byte("CURSOR"), []byte("0"))
+		command.MergeScanAt(m, len(m.Words)-1)
 	}
-	m.Words = append(slices.Clone(m.Words), []byte("CURSOR"), []byte("0"))
-	command.MergeScanAt(m, len(m.Words)-1)
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"rlserver/engine"
+	"rlserver/engine/object"
 	"rlserver/engine/overrides"
 	"rlserver/engine/policy"
 	"rlserver/engine/rule"
@@ -115,11 +116,7 @@ func overrideGet(c *command.Call, id []byte, words [][]byte) error {
 	}
 	c.Tx.SeeAll()
 
-	if definition == "" {
-		c.Reply.Null()
-	} else {
-		c.Reply.BulkString(definition)
-	}
+	c.Reply.BulkOrNull(object.BytesOf(definition), definition != "")
 	return nil
 }
 
@@ -136,10 +133,7 @@ func refuseInMulti(c *command.Call) error {
 // through its overrides continues, in the upper bits of hashes.
 const cursorBits = 48
 
-const (
-	defaultOverrides = 10   // of a page without COUNT
-	maxOverrides     = 1000 // of a page
-)
+const maxOverrides = 1000 // of a page
 
 // atCursor is Command.RunsAt of RL.POLICY LIST: with FOR the group that the cursor names.
 func atCursor(_ *engine.Engine, words [][]byte) (key []byte, group int) {
@@ -155,18 +149,9 @@ func atCursor(_ *engine.Engine, words [][]byte) (key []byte, group int) {
 
 // overrideList handles RL.POLICY LIST FOR name [CURSOR cursor] [COUNT count], behind FOR.
 func overrideList(c *command.Call) error {
-	name, cursor, count := c.Args.Next(), uint64(0), int64(defaultOverrides)
-	for c.Args.More() {
-		switch {
-		case c.Args.Word("CURSOR"):
-			cursor = c.Args.Cursor()
-		case c.Args.Word("COUNT"):
-			count = parseAmount(&c.Args, "COUNT", 1)
-		default:
-			c.Args.Fail(engine.ErrSyntax)
-		}
-	}
-	if err := c.Args.End(); err != nil {
+	name := c.Args.Next()
+	o, cursor, err := takeCursor(c, false)
+	if err != nil {
 		return err
 	}
 	if err := refuseInMulti(c); err != nil {
@@ -176,9 +161,9 @@ func overrideList(c *command.Call) error {
 	type entry struct{ id, definition string }
 	var list []entry
 	group := cursor >> cursorBits
-	next, more, err := uint64(0), false, error(nil)
+	next, more := uint64(0), false
 	c.Env.Engine.ViewPolicies(func(v policy.View) {
-		next, more, err = v.Scan(name, cursor<<(64-cursorBits), int(min(count, maxOverrides)),
+		next, more, err = v.Scan(name, cursor<<(64-cursorBits), min(o.Count, maxOverrides),
 			func(id, definition string) { list = append(list, entry{id, definition}) })
 	})
 	if err != nil {

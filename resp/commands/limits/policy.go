@@ -137,10 +137,8 @@ func policyList(c *command.Call) error {
 		c.Reply.BulkString(p.Name())
 		c.Reply.BulkString("definition")
 		c.Reply.BulkString(p.Definition())
-		c.Reply.BulkString("admitted")
-		c.Reply.Integer(decisions.Admitted)
-		c.Reply.BulkString("denied")
-		c.Reply.Integer(decisions.Denied + decisions.ShadowDenied)
+		writeNumber(c, "admitted", decisions.Admitted)
+		writeNumber(c, "denied", decisions.Denied+decisions.ShadowDenied)
 	}
 	return nil
 }

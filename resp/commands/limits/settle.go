@@ -7,7 +7,6 @@ import (
 	"rlserver/engine/rule"
 	"rlserver/internal/grammar"
 	"rlserver/resp/command"
-	"rlserver/resp/wire"
 )
 
 func init() {
@@ -112,7 +111,7 @@ func settle(c *command.Call) error {
 		}
 		c.Costs = append(c.Costs, actual)
 	}
-	return replySettled(c, c.Costs)(c.Tx.Settle(c.Args.Keys, c.Costs, call))
+	return replySettled(c)(c.Tx.Settle(c.Args.Keys, c.Costs, call))
 }
 
 // settlePolicies handles RL.SETTLE CHECK id policy [policy ...] COST actual [actual ...] ID call.
@@ -134,28 +133,25 @@ func settlePolicies(c *command.Call, words [][]byte, call []byte) error {
 		c.Costs = append(c.Costs, c.Costs[0])
 	}
 	check := engine.CheckCall{Names: names, Keys: c.Args.Keys, Of: id, Costs: c.Costs, ID: call}
-	return replySettled(c, c.Costs)(c.Tx.SettleChecked(check))
+	return replySettled(c)(c.Tx.SettleChecked(check))
 }
 
-func replySettled(c *command.Call, actual []int64) func([]reserve.Settled, error) error {
+// replySettled replies with what a call has settled, whose actual amounts are c.Costs.
+func replySettled(c *command.Call) func([]reserve.Settled, error) error {
 	return func(list []reserve.Settled, err error) error {
 		if err != nil {
 			return err
 		}
 		c.Reply.Array(len(list))
 		for i, s := range list {
-			writeSettled(&c.Reply, s, actual[i])
+			c.Reply.Array(4)
+			c.Reply.Flag(s.First)
+			c.Reply.Integer(s.Reserved)
+			c.Reply.Integer(c.Costs[i])
+			c.Reply.Integer(s.Remaining)
 		}
 		return nil
 	}
-}
-
-func writeSettled(r *wire.Reply, s reserve.Settled, actual int64) {
-	r.Array(4)
-	r.Flag(s.First)
-	r.Integer(s.Reserved)
-	r.Integer(actual)
-	r.Integer(s.Remaining)
 }
 
 // holds handles RL.HOLDS key.

@@ -100,7 +100,7 @@ func checkRange(a *command.Args, name string, n, least, most int64) {
 // number of arguments.
 func endOrArity(c *command.Call) error {
 	if c.Args.More() {
-		return engine.Error("ERR wrong number of arguments for '" + c.Command.FullName() + "' command")
+		return c.WrongArity()
 	}
 	return c.Args.Err
 }
@@ -154,7 +154,7 @@ func seconds(ms int64) int64 {
 // gcra handles GCRA key max-burst tokens-per-period period [TOKENS count].
 func gcra(c *command.Call) error {
 	if len(c.Words) > 7 {
-		return engine.Error("ERR wrong number of arguments for 'gcra' command")
+		return c.WrongArity()
 	}
 	k := c.Args.Key()
 	burst := parseLeast(&c.Args, "max-burst", 0, limit.MaxCount-1, command.ErrNotPositive)
@@ -168,12 +168,11 @@ func gcra(c *command.Call) error {
 		return err
 	}
 
-	d, err := Token(c, k, bucket, tokens)
+	d, err := decideCell(c, k, bucket, tokens)
 	if err != nil {
 		return err
 	}
 
-	c.Decided(tokens, d)
 	writeLimited(&c.Reply, d)
 	return nil
 }

@@ -22,9 +22,12 @@ const defaultTop = 10
 
 // top handles RL.TOP [n]. The reply alternates keys and counts, the highest count first.
 func top(c *command.Call) error {
-	n := int64(defaultTop)
+	n, most := int64(defaultTop), int64(c.Env.Engine.MaxTop())
 	if c.Args.More() {
-		n = parseTopCount(&c.Args, int64(c.Env.Engine.MaxTop()))
+		wrong := engine.Error(fmt.Sprintf("ERR n must be from 1 to %d", most))
+		if n = c.Args.IntegerFrom(1, wrong); n > most {
+			c.Args.Fail(wrong)
+		}
 	}
 	if err := c.Args.End(); err != nil {
 		return err
@@ -39,14 +42,4 @@ func top(c *command.Call) error {
 		c.Reply.Integer(d.Count)
 	}
 	return nil
-}
-
-// parseTopCount parses a number from 1 to most.
-func parseTopCount(a *command.Args, most int64) int64 {
-	wrong := engine.Error(fmt.Sprintf("ERR n must be from 1 to %d", most))
-	n := a.IntegerOr(wrong)
-	if a.Err == nil && (n < 1 || n > most) {
-		a.Fail(wrong)
-	}
-	return n
 }
