@@ -273,25 +273,18 @@ func (w *Waiter) Waits() bool { o := w.current(); return o == pending || o == de
 func (w *Waiter) isPending() bool { return w.current() == pending }
 
 // Unblock ends the waiting, as TimedOut or Cancelled. It reports false if the call no longer waits.
-func (w *Waiter) Unblock(how State) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.state != pending {
-		return false
-	}
-	w.state = how
-	w.wake()
-	return true
-}
+func (w *Waiter) Unblock(how State) bool { return w.endAs(how, "") }
 
 // Refuse ends the waiting with an error as the reply. It reports false if the call no longer waits.
-func (w *Waiter) Refuse(err engine.Error) bool {
+func (w *Waiter) Refuse(err engine.Error) bool { return w.endAs(refused, err) }
+
+func (w *Waiter) endAs(how State, refusal engine.Error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.state != pending {
 		return false
 	}
-	w.state, w.refusal = refused, err
+	w.state, w.refusal = how, refusal
 	w.wake()
 	return true
 }

@@ -55,12 +55,10 @@ func (p *program) call(words [][]byte) {
 		err = unresolved(prepared, err)
 	}
 	if err != nil {
-		if prepared.Command == nil {
-			p.ReplyError(err.Error())
-			return
+		if prepared.Command != nil {
+			p.Command = prepared.Command
+			p.Env.Stats.Rejected(prepared.Command.Index, int(p.Client))
 		}
-		p.Command = prepared.Command
-		p.Env.Stats.Rejected(prepared.Command.Index, int(p.Client))
 		p.ReplyError(err.Error())
 		return
 	}
@@ -74,9 +72,7 @@ func (p *program) call(words [][]byte) {
 	p.Run(prepared, p.Hasher.Keys)
 	p.Tx.Leave()
 	p.WritePostponed()
-	if p.Changed && !p.wrote {
-		p.wrote = true
-	}
+	p.wrote = p.wrote || p.Changed
 	now := p.Env.Time.Elapsed()
 	p.Meter.Add(c.Index, 1, now-begun)
 	if p.since == 0 {

@@ -8,7 +8,6 @@ import (
 	"math/bits"
 	"os"
 	"runtime"
-	"runtime/metrics"
 	"slices"
 	"strings"
 	"syscall"
@@ -173,8 +172,6 @@ func writeClients(r *report) {
 }
 
 func writeMemory(r *report) {
-	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
-	metrics.Read(sample)
 	r.bytes("used_memory", r.figures.Memory)
 	if rss, ok := residentMemory(); ok {
 		r.bytes("used_memory_rss", rss)
@@ -187,7 +184,7 @@ func writeMemory(r *report) {
 	r.field("used_memory_dataset", r.env.Engine.Memory().Weight())
 	r.field("used_memory_overhead", max(0, r.figures.Overhead+clients))
 	// memory that the Go runtime has from the system
-	r.field("mem_reserved", sample[0].Value.Uint64())
+	r.field("mem_reserved", command.RuntimeBytes("/memory/classes/total:bytes"))
 	r.bytes("maxmemory", r.env.Settings.MaxMemory())
 	r.field("maxmemory_policy", r.env.Settings.Policy())
 	r.field("maxmemory_clients", r.env.Settings.ClientsLimitShown())

@@ -25,29 +25,22 @@ func init() {
 
 const (
 	errFunctionFlush = engine.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
+	errWaitTimeout   = engine.Error("ERR timeout is not an integer or out of range")
+	errWaitNegative  = engine.Error("ERR timeout is negative")
 )
 
-// functionFlush handles FUNCTION FLUSH [ASYNC | SYNC].
+// functionFlush handles FUNCTION FLUSH [ASYNC | SYNC]. It replies OK: clients flush at their start,
+// and there are no functions.
 func functionFlush(c *command.Call) error {
-	if c.Args.Left() > 1 {
+	switch {
+	case c.Args.Left() > 1:
 		return c.WrongSubcommandArity()
-	}
-	return flushNothing(c, errFunctionFlush)
-}
-
-// flushNothing replies OK: clients flush at their start, and there are no scripts or functions.
-func flushNothing(c *command.Call, wrongOption engine.Error) error {
-	if c.Args.More() && (c.Args.Left() > 1 || !c.Args.Word("ASYNC") && !c.Args.Word("SYNC")) {
-		return wrongOption
+	case c.Args.More() && !c.Args.Word("ASYNC") && !c.Args.Word("SYNC"):
+		return errFunctionFlush
 	}
 	c.Reply.OK()
 	return nil
 }
-
-const (
-	errWaitTimeout  = engine.Error("ERR timeout is not an integer or out of range")
-	errWaitNegative = engine.Error("ERR timeout is negative")
-)
 
 // moduleList handles MODULE LIST: there are no modules.
 func moduleList(c *command.Call) error {
@@ -74,7 +67,6 @@ func waitForReplicas(c *command.Call) error {
 	if err := c.Args.End(); err != nil {
 		return err
 	}
-	view := c.Env.Cluster.View()
-	c.Reply.Integer(int64(view.Acknowledged()))
+	c.Reply.Count(c.Env.Cluster.View().Acknowledged())
 	return nil
 }
