@@ -14,6 +14,15 @@ import (
 // function is a function of a library.
 type function func(st *State, L *glua.LState) int
 
+var baseFunctions = map[string]function{
+	"assert": baseAssert, "collectgarbage": baseCollect, "error": baseError, "gcinfo": baseGCInfo,
+	"getmetatable": baseGetMetatable, "ipairs": baseIpairs, "load": baseLoad, "loadstring": baseLoadString,
+	"next": baseNext, "pairs": basePairs, "pcall": basePcall, "rawequal": baseRawEqual, "rawget": baseRawGet,
+	"rawset": baseRawSet, "select": baseSelect, "setmetatable": baseSetMetatable, "tonumber": baseToNumber,
+	"tostring": baseToString, "type": baseType, "unpack": baseUnpack, "xpcall": baseXpcall,
+	"__redis__err__handler": func(_ *State, L *glua.LState) int { return 1 },
+}
+
 // open fills the globals.
 func (st *State) open() {
 	L := st.L
@@ -30,15 +39,7 @@ func (st *State) open() {
 	st.globals.RawSetString("KEYS", st.keys)
 	st.globals.RawSetString("ARGV", st.argv)
 
-	base := map[string]function{
-		"assert": baseAssert, "collectgarbage": baseCollect, "error": baseError, "gcinfo": baseGCInfo,
-		"getmetatable": baseGetMetatable, "ipairs": baseIpairs, "load": baseLoad, "loadstring": baseLoadString,
-		"next": baseNext, "pairs": basePairs, "pcall": basePcall, "rawequal": baseRawEqual, "rawget": baseRawGet,
-		"rawset": baseRawSet, "select": baseSelect, "setmetatable": baseSetMetatable, "tonumber": baseToNumber,
-		"tostring": baseToString, "type": baseType, "unpack": baseUnpack, "xpcall": baseXpcall,
-		"__redis__err__handler": func(_ *State, L *glua.LState) int { return 1 },
-	}
-	for name, fn := range base {
+	for name, fn := range baseFunctions {
 		st.globals.RawSetString(name, st.function(fn))
 	}
 	st.globals.RawSetString("_G", st.globals)
@@ -75,27 +76,22 @@ func (st *State) open() {
 
 func init() {
 	for _, lib := range []map[string]function{
-		stringFunctions, tableFunctions, mathFunctions, bitFunctions, structFunctions, packFunctions, jsonFunctions,
-		redisFunctions,
+		baseFunctions, stringFunctions, tableFunctions, mathFunctions, bitFunctions, structFunctions, packFunctions,
+		jsonFunctions, redisFunctions,
 	} {
 		for name := range lib {
 			compiler.Reserved[name] = true
 		}
 	}
-	for _, name := range []string{
-		"huge", "pi", "null", "_NAME", "_VERSION", "_COPYRIGHT", "_DESCRIPTION", "create", "resume", "running",
-		"status", "wrap", "yield", "__index", "__newindex", "__metatable", "LOG_DEBUG", "LOG_VERBOSE", "LOG_NOTICE",
-		"LOG_WARNING",
-		"REPL_NONE", "REPL_AOF", "REPL_SLAVE", "REPL_REPLICA", "REPL_ALL", "REDIS_VERSION", "REDIS_VERSION_NUM",
-		"__add", "__sub", "__mul", "__div", "__mod", "__pow", "__unm",
-	} {
-		compiler.Reserved[name] = true
+	for _, constants := range []map[string]glua.LValue{mathConstants, packConstants, redisConstants} {
+		for name := range constants {
+			compiler.Reserved[name] = true
+		}
 	}
 	for _, name := range []string{
-		"assert", "collectgarbage", "error", "gcinfo", "getmetatable", "ipairs", "load", "loadstring", "next", "pairs",
-		"pcall", "rawequal", "rawget", "rawset", "select", "setmetatable", "tonumber", "tostring", "type", "unpack",
-		"xpcall", "_G", "KEYS", "ARGV", "string", "table", "math", "bit", "struct", "cmsgpack", "cjson", "redis",
-		"coroutine", "__redis__err__handler", "server",
+		"null", "create", "resume", "running", "status", "wrap", "yield", "__index", "__newindex", "__metatable",
+		"__add", "__sub", "__mul", "__div", "__mod", "__pow", "__unm", "_G", "KEYS", "ARGV", "string", "table", "math",
+		"bit", "struct", "cmsgpack", "cjson", "redis", "coroutine", "server",
 	} {
 		compiler.Reserved[name] = true
 	}
@@ -121,20 +117,17 @@ const errReadonly = "Attempt to modify a readonly table"
 
 // seal makes the globals and the libraries read-only.
 func (st *State) seal() {
-	refuse := st.function(func(_ *State, L *glua.LState) int {
+	st.refusal = st.function(func(_ *State, L *glua.LState) int {
 		L.Error(glua.LString(errReadonly), 1)
 		return 0
 	})
 	st.globals.ForEach(func(_, v glua.LValue) {
 		if t, ok := v.(*glua.LTable); ok && t != st.globals && t != st.keys && t != st.argv {
-			mt := st.L.CreateTable(0, 1)
-			mt.RawSetString("__newindex", refuse)
-			t.Metatable = mt
-			st.readonly[t], st.readonly[mt] = true, true
+			t.Metatable = st.refusing()
+			st.readonly[t] = true
 		}
 	})
-	mt := st.L.CreateTable(0, 2)
-	mt.RawSetString("__newindex", refuse)
+	mt := st.refusing()
 	mt.RawSetString("__index", st.function(func(_ *State, L *glua.LState) int {
 		name := "nil"
 		if v, ok := L.Get(2).(glua.LString); ok {
@@ -144,25 +137,25 @@ func (st *State) seal() {
 		return 0
 	}))
 	st.globals.Metatable = mt
-	st.readonly[st.globals], st.readonly[mt] = true, true
+	st.readonly[st.globals] = true
 	// the metatables that scripts can get: of the globals, and of strings
-	closed := st.L.CreateTable(0, 1)
-	closed.RawSetString("__newindex", refuse)
-	st.readonly[closed] = true
+	closed := st.refusing()
 	mt.Metatable = closed
 	st.L.GetMetatable(glua.LString("")).(*glua.LTable).Metatable = closed
+}
+
+// refusing returns a metatable, itself read-only, that makes each new element an error.
+func (st *State) refusing() *glua.LTable {
+	mt := st.L.CreateTable(0, 1)
+	mt.RawSetString("__newindex", st.refusal)
+	st.readonly[mt] = true
+	return mt
 }
 
 // writeOnly returns what assignments to globals go to: each is an error.
 func (st *State) writeOnly() *glua.LTable {
 	t := st.L.CreateTable(0, 0)
-	mt := st.L.CreateTable(0, 1)
-	mt.RawSetString("__newindex", st.function(func(_ *State, L *glua.LState) int {
-		L.Error(glua.LString(errReadonly), 1)
-		return 0
-	}))
-	t.Metatable = mt
-	st.readonly[mt] = true
+	t.Metatable = st.refusing()
 	return t
 }
 
@@ -333,18 +326,24 @@ func uncallable(L *glua.LState, v glua.LValue) int {
 func basePcall(st *State, L *glua.LState) int {
 	st.callable(L)
 	err := st.protect(L, L.GetTop()-1, glua.MultRet, st.handler)
+	n := outcome(L, err)
+	// as in Redis: what it has found for the text
+	if err != nil && L.Get(2).Type() == glua.LTTable {
+		L.Push(glua.LNil)
+		n++
+	}
+	return n
+}
+
+// outcome pushes whether a protected call has succeeded before its results, or before the error.
+func outcome(L *glua.LState, err error) int {
 	if err == nil {
 		L.Insert(glua.LTrue, 1)
 		return L.GetTop()
 	}
-	v := raised(err)
 	L.SetTop(0)
 	L.Push(glua.LFalse)
-	L.Push(v)
-	if v.Type() == glua.LTTable { // as in Redis: what it has found for the text
-		L.Push(glua.LNil)
-		return 3
-	}
+	L.Push(raised(err))
 	return 2
 }
 
@@ -367,7 +366,7 @@ func baseXpcall(st *State, L *glua.LState) int {
 	st.callable(L)
 	L.SetTop(1)
 	base := interior.StackTop(L) - 1
-	err := st.protect(L, 0, glua.MultRet, L.NewFunction(func(L *glua.LState) int {
+	return outcome(L, st.protect(L, 0, glua.MultRet, L.NewFunction(func(L *glua.LState) int {
 		interior.CloseUpvalues(L, base+1)
 		handleError(st, L)
 		v := L.Get(-1)
@@ -379,15 +378,7 @@ func baseXpcall(st *State, L *glua.LState) int {
 		L.Push(v)
 		L.Call(1, 1)
 		return 1
-	}))
-	if err == nil {
-		L.Insert(glua.LTrue, 1)
-		return L.GetTop()
-	}
-	L.SetTop(0)
-	L.Push(glua.LFalse)
-	L.Push(raised(err))
-	return 2
+	})))
 }
 
 func baseAssert(st *State, L *glua.LState) int {
@@ -657,10 +648,7 @@ func baseLoad(st *State, L *glua.LState) int {
 	defer st.watch.release(st.watch.reserved)
 	var source []byte
 	for {
-		L.Push(fn)
-		L.Call(0, 1)
-		part := L.Get(-1)
-		L.Pop(1)
+		part := call(L, fn)
 		if part == glua.LNil {
 			break
 		}

@@ -59,18 +59,9 @@ func (st *State) concatByPairs(L *glua.LState, n int) int {
 			if _, ok := joinable(left); ok {
 				bad, at = right, i+1
 			}
-			what := "a " + bad.Type().String() + " value"
-			if name := interior.ArgumentName(L, at); name != "" {
-				what = name + " (" + what + ")"
-			}
-			return raise(L, "attempt to concatenate %s", what)
+			return raise(L, "attempt to concatenate %s", interior.Argument(L, at, bad.Type().String()))
 		}
-		L.Push(fn)
-		L.Push(left)
-		L.Push(right)
-		L.Call(2, 1)
-		right = L.Get(-1)
-		L.Pop(1)
+		right = call(L, fn, left, right)
 	}
 	L.SetTop(0)
 	L.Push(right)
@@ -93,11 +84,7 @@ func setElement(st *State, L *glua.LState) int {
 	key, v := L.Get(2), L.Get(3)
 	if !ok {
 		if L.GetMetaField(L.Get(1), "__newindex") == glua.LNil {
-			what := "a " + L.Get(1).Type().String() + " value"
-			if name := interior.ArgumentName(L, 1); name != "" {
-				what = name + " (" + what + ")"
-			}
-			return raise(L, "attempt to index %s", what)
+			return raise(L, "attempt to index %s", interior.Argument(L, 1, L.Get(1).Type().String()))
 		}
 		L.SetTable(L.Get(1), key, v)
 		return 0

@@ -8,25 +8,19 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
-	"rlserver/resp/lua/compiler"
 	"rlserver/resp/lua/number"
 )
 
 // cjson, in version 2.1.0.
-var jsonFunctions map[string]function
-
-func init() {
-	jsonFunctions = map[string]function{
-		"encode": jsonEncode, "decode": jsonDecode, "new": jsonNew,
-		"encode_sparse_array":     jsonSparse,
-		"encode_max_depth":        jsonDepth(func(j *jsonSettings) *int { return &j.encodeDepth }),
-		"decode_max_depth":        jsonDepth(func(j *jsonSettings) *int { return &j.decodeDepth }),
-		"encode_number_precision": jsonPrecision, "encode_keep_buffer": jsonKeepBuffer,
-		"encode_invalid_numbers": jsonEncodeInvalid, "decode_invalid_numbers": jsonDecodeInvalid,
-	}
-	for name := range jsonFunctions {
-		compiler.Reserved[name] = true
-	}
+var jsonFunctions = map[string]function{
+	"encode": jsonEncode, "decode": jsonDecode, "new": jsonNew,
+	"encode_sparse_array":     jsonSparse,
+	"encode_max_depth":        jsonNumber(math.MaxInt32, func(j *jsonSettings) *int { return &j.encodeDepth }),
+	"decode_max_depth":        jsonNumber(math.MaxInt32, func(j *jsonSettings) *int { return &j.decodeDepth }),
+	"encode_number_precision": jsonNumber(14, func(j *jsonSettings) *int { return &j.precision }),
+	"encode_keep_buffer":      jsonFlag(func(j *jsonSettings) *bool { return &j.keepBuffer }),
+	"encode_invalid_numbers":  jsonEncodeInvalid,
+	"decode_invalid_numbers":  jsonFlag(func(j *jsonSettings) *bool { return &j.decodeInvalid }),
 }
 
 // jsonSettings are what functions of cjson set. They end with the script.
@@ -272,9 +266,9 @@ func (d *decoder) token(want string, at int) string {
 			return "invalid number"
 		}
 		return "T_NUMBER"
-	case hasWord(rest, "true"), hasWord(rest, "false"):
+	case strings.HasPrefix(rest, "true"), strings.HasPrefix(rest, "false"):
 		return "T_BOOLEAN"
-	case hasWord(rest, "null"):
+	case strings.HasPrefix(rest, "null"):
 		return "T_NULL"
 	}
 	return "invalid token"
@@ -291,7 +285,7 @@ func invalidNumber(s string) bool {
 	switch {
 	case s[0] == '+':
 		return true
-	case hasWord(digits, "0"):
+	case strings.HasPrefix(digits, "0"):
 		return len(digits) > 1 && (digits[1]|0x20 == 'x' || number.IsDigit(digits[1]))
 	}
 	return len(digits) > 2 && (strings.EqualFold(digits[:3], "inf") || strings.EqualFold(digits[:3], "nan"))
@@ -314,8 +308,6 @@ func longestNumber(s string) (f float64, n int) {
 	return 0, 0
 }
 
-func hasWord(s, word string) bool { return len(s) >= len(word) && s[:len(word)] == word }
-
 func (d *decoder) value() glua.LValue {
 	d.st.watch.step(1)
 	if d.at >= len(d.src) {
@@ -329,13 +321,13 @@ func (d *decoder) value() glua.LValue {
 		return d.array()
 	case c == '"':
 		return glua.LString(d.text("value"))
-	case hasWord(rest, "true"):
+	case strings.HasPrefix(rest, "true"):
 		d.at += 4
 		return glua.LTrue
-	case hasWord(rest, "false"):
+	case strings.HasPrefix(rest, "false"):
 		d.at += 5
 		return glua.LFalse
-	case hasWord(rest, "null"):
+	case strings.HasPrefix(rest, "null"):
 		d.at += 4
 		return d.st.null
 	case d.hasNumber(rest):
@@ -506,11 +498,23 @@ func jsonNew(st *State, L *glua.LState) int {
 	return 1
 }
 
-func jsonDepth(field func(*jsonSettings) *int) function {
+// jsonNumber sets a number from 1 to most, and returns it.
+func jsonNumber(most int, field func(*jsonSettings) *int) function {
 	return func(st *State, L *glua.LState) int {
 		at := field(&st.json)
-		*at = jsonInt(L, 1, *at, 1, math.MaxInt32)
+		*at = jsonInt(L, 1, *at, 1, most)
 		return st.pushInt(L, *at)
+	}
+}
+
+func jsonFlag(field func(*jsonSettings) *bool) function {
+	return func(st *State, L *glua.LState) int {
+		at := field(&st.json)
+		if v := L.Get(1); v != glua.LNil {
+			*at = glua.LVAsBool(v)
+		}
+		L.Push(glua.LBool(*at))
+		return 1
 	}
 }
 
@@ -525,11 +529,6 @@ func jsonInt(L *glua.LState, n, otherwise, least, most int) int {
 	return v
 }
 
-func jsonPrecision(st *State, L *glua.LState) int {
-	st.json.precision = jsonInt(L, 1, st.json.precision, 1, 14)
-	return st.pushInt(L, st.json.precision)
-}
-
 func jsonSparse(st *State, L *glua.LState) int {
 	j := &st.json
 	if v := L.Get(1); v != glua.LNil {
@@ -541,14 +540,6 @@ func jsonSparse(st *State, L *glua.LState) int {
 	st.pushInt(L, j.sparseRatio)
 	st.pushInt(L, j.sparseSafe)
 	return 3
-}
-
-func jsonKeepBuffer(st *State, L *glua.LState) int {
-	if v := L.Get(1); v != glua.LNil {
-		st.json.keepBuffer = glua.LVAsBool(v)
-	}
-	L.Push(glua.LBool(st.json.keepBuffer))
-	return 1
 }
 
 func jsonEncodeInvalid(st *State, L *glua.LState) int {
@@ -566,13 +557,5 @@ func jsonEncodeInvalid(st *State, L *glua.LState) int {
 	} else {
 		L.Push(glua.LBool(st.json.encodeInvalid == 1))
 	}
-	return 1
-}
-
-func jsonDecodeInvalid(st *State, L *glua.LState) int {
-	if v := L.Get(1); v != glua.LNil {
-		st.json.decodeInvalid = glua.LVAsBool(v)
-	}
-	L.Push(glua.LBool(st.json.decodeInvalid))
 	return 1
 }

@@ -15,8 +15,12 @@ type matcher struct {
 	st *State
 }
 
-func newMatcher(st *State, L *glua.LState, source, pat string) matcher {
-	return matcher{pattern.Matcher{Host: &st.watch, Source: source, Pattern: pat}, L, st}
+// newMatcher also returns where the pattern begins, behind a ^ that ties it to the beginning.
+func newMatcher(st *State, L *glua.LState, source, pat string) (m matcher, first int) {
+	if strings.HasPrefix(pat, "^") {
+		first = 1
+	}
+	return matcher{pattern.Matcher{Host: &st.watch, Source: source, Pattern: pat}, L, st}, first
 }
 
 // Step implements pattern.Host.
@@ -78,11 +82,7 @@ func find(st *State, L *glua.LState, positions bool) int {
 		L.Push(glua.LNil)
 		return 1
 	}
-	m := newMatcher(st, L, src, pat)
-	first := 0
-	if strings.HasPrefix(pat, "^") {
-		first = 1
-	}
+	m, first := newMatcher(st, L, src, pat)
 	for s := init; ; s++ {
 		if e := m.Match(s, first); e >= 0 {
 			if !positions {
@@ -103,7 +103,7 @@ func stringGmatch(st *State, L *glua.LState) int {
 	src, pat := checkString(st, L, 1), checkString(st, L, 2)
 	at := 0
 	L.Push(L.NewClosure(func(L *glua.LState) int {
-		m := newMatcher(st, L, src, pat)
+		m, _ := newMatcher(st, L, src, pat)
 		for s := at; s <= len(src); s++ {
 			if e := m.Match(s, 0); e >= 0 {
 				if at = e; e == s {
@@ -129,11 +129,7 @@ func stringGsub(st *State, L *glua.LState) int {
 		return argError(L, 3, "string/function/table expected")
 	}
 	most := optInt(L, 4, len(src)+1)
-	m := newMatcher(st, L, src, pat)
-	first := 0
-	if strings.HasPrefix(pat, "^") {
-		first = 1
-	}
+	m, first := newMatcher(st, L, src, pat)
 	defer st.watch.release(st.watch.reserved)
 	var out []byte
 	s, n := 0, 0

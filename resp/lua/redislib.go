@@ -7,23 +7,15 @@ import (
 
 	glua "github.com/yuin/gopher-lua"
 
-	"rlserver/resp/lua/compiler"
 	"rlserver/resp/lua/interior"
 	"rlserver/resp/lua/number"
 )
 
 // redis.* in scripts.
-var redisFunctions map[string]function
-
-func init() {
-	redisFunctions = map[string]function{
-		"call": redisCall, "pcall": redisPcall, "error_reply": redisErrorReply, "status_reply": redisStatusReply,
-		"sha1hex": redisSHA1, "log": redisLog, "setresp": redisSetResp, "replicate_commands": redisReplicate,
-		"set_repl": redisSetRepl, "acl_check_cmd": redisACLCheck, "breakpoint": redisBreakpoint, "debug": redisDebug,
-	}
-	for name := range redisFunctions {
-		compiler.Reserved[name] = true
-	}
+var redisFunctions = map[string]function{
+	"call": redisCall, "pcall": redisPcall, "error_reply": redisErrorReply, "status_reply": redisStatusReply,
+	"sha1hex": redisSHA1, "log": redisLog, "setresp": redisSetResp, "replicate_commands": redisReplicate,
+	"set_repl": redisSetRepl, "acl_check_cmd": redisACLCheck, "breakpoint": redisBreakpoint, "debug": redisDebug,
 }
 
 var redisConstants = map[string]glua.LValue{

@@ -30,7 +30,9 @@ type Scripts struct {
 }
 
 // NewScripts returns what the scripts of a server share.
-func NewScripts() *Scripts { return &Scripts{busy: make(map[*Busy]struct{})} }
+func NewScripts() *Scripts {
+	return &Scripts{busy: make(map[*Busy]struct{}), ahead: make(map[string]*ahead)}
+}
 
 // Memory returns how many bytes the running scripts may take, beside firstBytes for each.
 func (s *Scripts) Memory() int64 { return s.memory.Load() }
@@ -64,9 +66,6 @@ func (s *Scripts) Keep(sha string, e *Entry, err error) {
 	defer s.mu.Unlock()
 	a := s.ahead[sha]
 	if a == nil {
-		if s.ahead == nil {
-			s.ahead = make(map[string]*ahead)
-		}
 		a = &ahead{entry: e, err: err}
 		s.ahead[sha] = a
 	}

@@ -45,6 +45,7 @@ type State struct {
 	values   []glua.LValue   // in the order of given
 	noop     *glua.LFunction // a function of Lua that does nothing
 	handler  *glua.LFunction
+	refusal  *glua.LFunction // of changes of read-only tables
 	null     *glua.LUserData
 
 	resp3     bool

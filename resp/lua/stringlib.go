@@ -3,6 +3,7 @@ package lua
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -136,11 +137,7 @@ func stringUpper(st *State, L *glua.LState) int {
 }
 
 func stringReverse(st *State, L *glua.LState) int {
-	return mapped(st, L, func(b []byte) {
-		for i, j := 0, len(b)-1; i < j; i, j = i+1, j-1 {
-			b[i], b[j] = b[j], b[i]
-		}
-	})
+	return mapped(st, L, slices.Reverse)
 }
 
 func stringRep(st *State, L *glua.LState) int {

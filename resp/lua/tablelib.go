@@ -58,15 +58,12 @@ func tableForeachI(st *State, L *glua.LState) int {
 
 // done calls fn, and reports whether it has returned a value, which is then on the stack.
 func done(L *glua.LState, fn *glua.LFunction, key, v glua.LValue) bool {
-	L.Push(fn)
-	L.Push(key)
-	L.Push(v)
-	L.Call(2, 1)
-	if L.Get(-1) != glua.LNil {
-		return true
+	result := call(L, fn, key, v)
+	if result == glua.LNil {
+		return false
 	}
-	L.Pop(1)
-	return false
+	L.Push(result)
+	return true
 }
 
 func checkFunction(L *glua.LState, n int) *glua.LFunction {
@@ -185,13 +182,7 @@ func (s *sorter) less(a, b glua.LValue) bool {
 		s.comparable(a, b)
 		return s.L.LessThan(a, b)
 	}
-	s.L.Push(s.fn)
-	s.L.Push(a)
-	s.L.Push(b)
-	s.L.Call(2, 1)
-	yes := glua.LVAsBool(s.L.Get(-1))
-	s.L.Pop(1)
-	return yes
+	return glua.LVAsBool(call(s.L, s.fn, a, b))
 }
 
 // comparable raises the error for values that `<` does not compare: without a position, unlike the

@@ -122,6 +122,18 @@ func element(t *glua.LTable, i int) glua.LValue {
 	return t.RawGetInt(i)
 }
 
+// call calls a function, and returns its result.
+func call(L *glua.LState, fn glua.LValue, args ...glua.LValue) glua.LValue {
+	L.Push(fn)
+	for _, v := range args {
+		L.Push(v)
+	}
+	L.Call(len(args), 1)
+	result := L.Get(-1)
+	L.Pop(1)
+	return result
+}
+
 // push pushes a string, and pushNumber a number, as results of a function.
 func (st *State) push(L *glua.LState, s string) int {
 	L.Push(st.scratch.string(s))

@@ -197,12 +197,9 @@ func (st *State) MayReply(size, capacity int) (next int) {
 
 // measure measures what the script holds with the next bytes, and ends it if that is too much.
 func (w *watch) measure(next int64) {
-	if w.dead != "" {
-		w.raiseIfDead()
-	}
-	if w.lookAtTime(); w.dead != "" { // few instructions may take much memory, and time
-		w.raiseIfDead()
-	}
+	w.raiseIfDead()
+	w.lookAtTime() // few instructions may take much memory, and time
+	w.raiseIfDead()
 	pending := w.charged
 	w.charged = 0
 	if pending > w.limits.Memory && pending > 2*w.until { // one value that is too large

@@ -3,6 +3,7 @@
 package interior
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -187,9 +188,7 @@ func (f frame) typeOf(L *glua.LState, register int) string {
 
 // describe returns the words for the value in a register: with its name, if it has one.
 func (f frame) describe(register int, kind string) string {
-	if kind == "nil" || kind == "" {
-		kind = "nil"
-	}
+	kind = cmp.Or(kind, "nil")
 	if name := f.nameOf(register, f.pc); name != "" {
 		return name + " (a " + kind + " value)"
 	}
@@ -273,13 +272,15 @@ func constant(p *glua.FunctionProto, i int) string {
 	return "?"
 }
 
-// ArgumentName returns the name of an argument of the library function that runs.
-func ArgumentName(L *glua.LState, n int) string {
+// Argument returns the words for an argument of the library function that runs, with its name if it
+// has one.
+func Argument(L *glua.LState, n int, kind string) string {
 	f := frameAt(L, 1)
-	if r := f.called(); r >= 0 {
-		return f.nameOf(r+n, f.pc)
+	r := f.called()
+	if r >= 0 {
+		r += n
 	}
-	return ""
+	return f.describe(r, kind)
 }
 
 // Operand returns the words for the left (0) or the right (1) operand of the instruction that has
