@@ -137,10 +137,8 @@ func (b *Bubble) Replies() (lines []string) {
 // SortedReplies is Replies with the parts of each reply.
 func (b *Bubble) SortedReplies() []Received {
 	replies := b.TakeReplies()
-	slices.SortStableFunc(
-		replies,
-		func(x, y Received) int { return cmp.Or(cmp.Compare(x.At, y.At), cmp.Compare(x.Name, y.Name)) },
-	)
+	slices.SortStableFunc(replies,
+		func(x, y Received) int { return cmp.Or(cmp.Compare(x.At, y.At), cmp.Compare(x.Name, y.Name)) })
 	return replies
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"rlserver/engine"
-	"rlserver/internal/clock"
 	"rlserver/internal/stats"
 	"rlserver/resp/command"
 	"rlserver/resp/executor"
@@ -40,19 +39,13 @@ type Runner struct {
 // the keyspace holds.
 func New(t testing.TB) *Runner {
 	r := &Runner{t: t, mirror: NewMirror(t, 16), now: Start}
-	elapsed := func() time.Duration { return time.Duration(r.now-Start) * time.Millisecond }
-	source := clock.Source{
-		Read:    func() (int64, time.Duration) { return r.now * 1000, elapsed() },
-		Elapsed: elapsed,
-	}
-	log := slog.New(slog.DiscardHandler)
 	e := engine.New(engine.Options{Databases: 16, Seed: [2]uint64{1, 2}, Journal: r.mirror})
 	t.Cleanup(func() { r.mirror.Compare(e, r.now) })
 	r.Call = command.Call{
 		Env: &command.Env{
 			Cluster: command.Alone{},
-			Engine:  e, Home: e, Time: clock.New(source, log), Log: log, Stats: stats.New(command.Count),
-			Settings: Settings(nil), Waiting: waiting{r},
+			Engine:  e, Home: e, Time: ClockBy(func() int64 { return r.now }), Log: slog.New(slog.DiscardHandler),
+			Stats: stats.New(command.Count), Settings: Settings(nil), Waiting: waiting{r},
 		},
 		Tx: e.NewTx(), Conn: conn{r}, Client: 1, Random: rand.New(rand.NewPCG(1, 2)),
 	}
@@ -70,14 +63,11 @@ func (r *Runner) Do(line string) string {
 	for _, word := range strings.Fields(line) {
 		words = append(words, []byte(word))
 	}
-	c, name := command.Table.Find(words[0]), 1
-	if c != nil && len(c.Subs) > 0 && len(words) > 1 {
-		c, name = c.Sub(words[1]), 2
-	}
-	if c == nil || c.Rejects(len(words)) {
+	p := command.Prepare(words)
+	if p.Command == nil || p.Command.Rejects(len(words)) {
 		r.t.Fatalf("no such command, or a wrong number of arguments: %s", line)
 	}
-	return r.run(command.Prepared{Command: c, Words: words, Name: name})
+	return r.run(p)
 }
 
 func (r *Runner) run(p command.Prepared) string {

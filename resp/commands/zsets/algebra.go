@@ -8,34 +8,29 @@ import (
 )
 
 func init() {
-	inputs := []command.KeySpec{command.KeysCounted("RO access", 1)}
-	outputAndInputs := []command.KeySpec{command.Key("OW update", 1), command.KeysCounted("RO access", 2)}
+	register("zunion", zunion, operationOptions{scoring: true}, evictForUnion)
+	register("zinter", zinter, operationOptions{lookups: true, smallest: true, scoring: true}, nil)
+	register("zdiff", zdiff, operationOptions{lookups: true}, nil)
 	command.Register("sorted-set",
-		&command.Command{Name: "zunion", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
-			Run: func(c *command.Call) error {
-				return zcombine(c, zunion, operationOptions{scoring: true, withScores: true})
-			}},
-		&command.Command{Name: "zinter", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
-			Run: func(c *command.Call) error {
-				o := operationOptions{lookups: true, smallest: true, scoring: true, withScores: true}
-				return zcombine(c, zinter, o)
-			}},
-		&command.Command{Name: "zdiff", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
-			Run: func(c *command.Call) error {
-				return zcombine(c, zdiff, operationOptions{lookups: true, withScores: true})
-			}},
-		&command.Command{Name: "zunionstore", Arity: -4, Flags: command.Write | command.DenyOOM | command.MovableKeys,
-			Keys: outputAndInputs, Prepare: evictForUnion,
-			Run: func(c *command.Call) error { return zcombinestore(c, zunion, operationOptions{scoring: true}) }},
-		&command.Command{Name: "zinterstore", Arity: -4, Flags: command.Write | command.DenyOOM | command.MovableKeys,
-			Keys: outputAndInputs, Run: func(c *command.Call) error {
-				return zcombinestore(c, zinter, operationOptions{lookups: true, smallest: true, scoring: true})
-			}},
-		&command.Command{Name: "zdiffstore", Arity: -4, Flags: command.Write | command.DenyOOM | command.MovableKeys,
-			Keys: outputAndInputs,
-			Run:  func(c *command.Call) error { return zcombinestore(c, zdiff, operationOptions{lookups: true}) }},
-		&command.Command{Name: "zintercard", Arity: -3, Flags: command.Readonly | command.MovableKeys, Keys: inputs,
-			Run: zintercard},
+		&command.Command{Name: "zintercard", Arity: -3, Flags: command.Readonly | command.MovableKeys,
+			Keys: []command.KeySpec{command.KeysCounted("RO access", 1)}, Run: zintercard},
+	)
+}
+
+// register adds a command that replies with what combine makes of sorted sets, and one with STORE
+// that stores it, which prepare prepares.
+func register(
+	name string, combine func(*engine.Tx, operation) zset.Members, o operationOptions,
+	prepare func(c *command.Call, words [][]byte),
+) {
+	command.Register("sorted-set",
+		&command.Command{Name: name, Arity: -3, Flags: command.Readonly | command.MovableKeys,
+			Keys: []command.KeySpec{command.KeysCounted("RO access", 1)},
+			Run:  func(c *command.Call) error { return zcombine(c, combine, o) }},
+		&command.Command{Name: name + "store", Arity: -4,
+			Flags: command.Write | command.DenyOOM | command.MovableKeys, Prepare: prepare,
+			Keys: []command.KeySpec{command.Key("OW update", 1), command.KeysCounted("RO access", 2)},
+			Run:  func(c *command.Call) error { return zcombinestore(c, combine, o) }},
 	)
 }
 
@@ -66,6 +61,7 @@ func zdiff(tx *engine.Tx, a operation) zset.Members { return tx.ZDiff(a.sets) }
 // zcombine handles ZUNION and ZINTER numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE
 // SUM | MIN | MAX] [WITHSCORES], and ZDIFF numkeys key [key ...] [WITHSCORES].
 func zcombine(c *command.Call, combine func(*engine.Tx, operation) zset.Members, known operationOptions) error {
+	known.withScores = true
 	a := parseOperation(c, known)
 	if err := c.Args.End(); err != nil {
 		return err
