@@ -247,12 +247,7 @@ func (st *State) formatArg(L *glua.LState, out []byte, v verb, arg int) []byte {
 	case 'd', 'i':
 		return v.integer(out, number.Int64(checkNumber(L, arg)))
 	case 'o', 'u', 'x', 'X':
-		f := checkNumber(L, arg)
-		n := uint64(number.Int64(f))
-		if f >= -math.MinInt64 {
-			n = uint64(f)
-		}
-		return v.unsigned(out, n)
+		return v.unsigned(out, number.Uint64(checkNumber(L, arg)))
 	case 'e', 'E', 'f', 'g', 'G':
 		return v.float(out, checkNumber(L, arg))
 	case 'q':

@@ -107,7 +107,7 @@ func structPack(st *State, L *glua.LState) int {
 		out = append(out, make([]byte, padding)...)
 		switch kind {
 		case 'b', 'B', 'h', 'H', 'l', 'L', 'T', 'i', 'I':
-			out = f.appendInteger(out, checkNumber(L, arg), size)
+			out = f.appendBits(out, number.Uint64(checkNumber(L, arg)), size)
 			arg++
 		case 'x':
 			out = append(out, 0)
@@ -134,14 +134,6 @@ func structPack(st *State, L *glua.LState) int {
 			f.control(kind)
 		}
 	}
-}
-
-func (f *layout) appendInteger(out []byte, n float64, size int) []byte {
-	v := uint64(number.Int64(n))
-	if n >= -math.MinInt64 {
-		v = uint64(n)
-	}
-	return f.appendBits(out, v, size)
 }
 
 func (f *layout) appendBits(out []byte, v uint64, size int) []byte {

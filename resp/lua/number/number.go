@@ -121,6 +121,14 @@ func Int64(f float64) int64 {
 	return math.MinInt64
 }
 
+// Uint64 is Int64 for unsigned integers, which may be larger.
+func Uint64(f float64) uint64 {
+	if f >= -math.MinInt64 {
+		return uint64(f)
+	}
+	return uint64(Int64(f))
+}
+
 // Int is Int64 for sizes and positions, which no string reaches.
 func Int(f float64) int { return int(max(min(Int64(f), math.MaxInt32), math.MinInt32)) }
 
