@@ -71,11 +71,7 @@ func Parse(c *command.Call, wrongID engine.Error, least int64) (f Filter) {
 // parseIDs parses one or more ids, up to an option.
 func parseIDs(a *command.Args, wrong engine.Error, least int64) (ids []int64) {
 	for more := true; more; more = a.More() && continuesIDs(a, wrong) {
-		id := a.IntegerOr(wrong)
-		if a.Err == nil && id < least {
-			a.Fail(wrong)
-		}
-		ids = append(ids, id)
+		ids = append(ids, a.IntegerFrom(least, wrong))
 	}
 	return ids
 }

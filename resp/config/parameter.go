@@ -246,23 +246,16 @@ func savePoints() Value {
 }
 
 func boolean(at func(*Settings) *atomic.Int64) Value {
-	return Value{
-		Get: func(s *Settings) string {
-			if at(s).Load() != 0 {
-				return "yes"
-			}
-			return "no"
-		},
-		Set: func(s *Settings, value string) (func(), error) {
-			switch {
-			case strings.EqualFold(value, "yes"):
-				return func() { at(s).Store(1) }, nil
-			case strings.EqualFold(value, "no"):
-				return func() { at(s).Store(0) }, nil
-			}
-			return nil, errBoolean
-		},
+	v := choice([]string{"no", "yes"}, at)
+	set := v.Set
+	v.Set = func(s *Settings, value string) (func(), error) {
+		put, err := set(s, value)
+		if err != nil {
+			err = errBoolean
+		}
+		return put, err
 	}
+	return v
 }
 
 // clients returns the value of maxclients, which is limited by the file descriptors of the process.
