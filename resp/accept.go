@@ -249,10 +249,13 @@ func (s *Server) clients() int {
 }
 
 // applyTimeouts applies the configured timeouts to idle connections.
-func (s *Server) applyTimeouts() {
+func (s *Server) applyTimeouts() { s.each(func(ss *session) { ss.guard.Retime() }) }
+
+// each calls do for all sessions. It holds mu meanwhile.
+func (s *Server) each(do func(*session)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, ss := range s.sessions {
-		ss.guard.Retime()
+		do(ss)
 	}
 }

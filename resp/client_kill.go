@@ -26,9 +26,7 @@ func clientKill(c *command.Call) error {
 		return err
 	}
 
-	killed := kill(c, wanted)
-
-	c.Reply.Count(killed)
+	c.Reply.Count(kill(c, wanted))
 	return nil
 }
 
@@ -56,13 +54,11 @@ func (s *session) close(by *session) {
 
 // findClients returns the clients that a filter selects, oldest first.
 func (s *Server) findClients(f clientfilter.Filter) (found []*session) {
-	s.mu.Lock()
-	for _, ss := range s.sessions {
+	s.each(func(ss *session) {
 		if !ss.profile.killed.Load() && !ss.isForNode() && f.Matches(filtered{ss}) {
 			found = append(found, ss)
 		}
-	}
-	s.mu.Unlock()
+	})
 	slices.SortFunc(found, func(a, b *session) int { return int(a.Client - b.Client) })
 	return found
 }

@@ -127,13 +127,11 @@ func (s *Server) evictClients(p *clientmem.Pool) {
 		bytes   int64
 	}
 	var all []candidate
-	s.mu.Lock()
-	for _, ss := range s.sessions {
+	s.each(func(ss *session) {
 		if bytes := ss.guard.Memory.Total(); bytes > 0 && ss.pool() == p {
 			all = append(all, candidate{ss, bytes})
 		}
-	}
-	s.mu.Unlock()
+	})
 	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(b.bytes, a.bytes) })
 	for _, c := range all {
 		if !p.Full() {

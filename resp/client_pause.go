@@ -138,13 +138,11 @@ func clientUnpause(c *command.Call) error {
 	s := sessionOf(c).server
 	s.paused.Store(nil)
 	c.Conn.DeferUntilUnlocked(s.PoliciesChanged)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, ss := range s.sessions {
+	s.each(func(ss *session) {
 		if ss.profile.paused.Load() {
 			ss.guard.Wake()
 		}
-	}
+	})
 	c.Reply.OK()
 	return nil
 }

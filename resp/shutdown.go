@@ -100,20 +100,11 @@ func (s *Server) Shutdown(ctx context.Context) (left int) {
 
 	if left = s.waitForSessions(ctx); left > 0 {
 		s.Scripts.Stop()
-		s.closeSessions()
+		// their calls run to the end, but no reply is sent
+		s.each(func(ss *session) { ss.guard.Conn.Close() })
 	}
 	s.ports.End()
 	return left
-}
-
-// closeSessions closes the sockets of all sessions. Their calls run to the end, but no reply is
-// sent.
-func (s *Server) closeSessions() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, ss := range s.sessions {
-		ss.guard.Conn.Close()
-	}
 }
 
 // waitForSessions waits until no session is left or the context ends, and returns how many are
