@@ -11,8 +11,9 @@ var mathFunctions = map[string]function{
 	"atan2": ofTwo(math.Atan2), "ceil": ofOne(math.Ceil), "cos": ofOne(math.Cos), "cosh": ofOne(math.Cosh),
 	"deg": ofOne(func(x float64) float64 { return x / (math.Pi / 180) }), "exp": ofOne(math.Exp),
 	"floor": ofOne(math.Floor), "fmod": ofTwo(math.Mod), "frexp": mathFrexp, "ldexp": mathLdexp,
-	"log": ofOne(math.Log), "log10": ofOne(math.Log10), "max": mathMax, "min": mathMin, "mod": ofTwo(math.Mod),
-	"modf": mathModf, "pow": ofTwo(math.Pow), "rad": ofOne(func(x float64) float64 { return x * (math.Pi / 180) }),
+	"log": ofOne(math.Log), "log10": ofOne(math.Log10), "max": ofAll(greater), "min": ofAll(less),
+	"mod": ofTwo(math.Mod), "modf": mathModf, "pow": ofTwo(math.Pow),
+	"rad":    ofOne(func(x float64) float64 { return x * (math.Pi / 180) }),
 	"random": mathRandom, "randomseed": mathRandomSeed, "sin": ofOne(math.Sin), "sinh": ofOne(math.Sinh),
 	"sqrt": ofOne(math.Sqrt), "tan": ofOne(math.Tan), "tanh": ofOne(math.Tanh),
 }
@@ -53,24 +54,20 @@ func mathModf(st *State, L *glua.LState) int {
 	return 2
 }
 
-func mathMax(st *State, L *glua.LState) int {
-	most := checkNumber(L, 1)
-	for i := 2; i <= L.GetTop(); i++ {
-		if f := checkNumber(L, i); f > most {
-			most = f
-		}
-	}
-	return st.pushNumber(L, most)
-}
+func greater(a, b float64) bool { return a > b }
+func less(a, b float64) bool    { return a < b }
 
-func mathMin(st *State, L *glua.LState) int {
-	least := checkNumber(L, 1)
-	for i := 2; i <= L.GetTop(); i++ {
-		if f := checkNumber(L, i); f < least {
-			least = f
+// ofAll returns the argument that is better than those before it.
+func ofAll(better func(a, b float64) bool) function {
+	return func(st *State, L *glua.LState) int {
+		best := checkNumber(L, 1)
+		for i := 2; i <= L.GetTop(); i++ {
+			if f := checkNumber(L, i); better(f, best) {
+				best = f
+			}
 		}
+		return st.pushNumber(L, best)
 	}
-	return st.pushNumber(L, least)
 }
 
 // random is the generator of Redis' scripts, drand48: each script gets the same numbers.

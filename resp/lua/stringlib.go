@@ -16,8 +16,9 @@ import (
 
 var stringFunctions = map[string]function{
 	"byte": stringByte, "char": stringChar, "dump": stringDump, "find": stringFind, "format": stringFormat,
-	"gfind": stringGmatch, "gmatch": stringGmatch, "gsub": stringGsub, "len": stringLen, "lower": stringLower,
-	"match": stringMatch, "rep": stringRep, "reverse": stringReverse, "sub": stringSub, "upper": stringUpper,
+	"gfind": stringGmatch, "gmatch": stringGmatch, "gsub": stringGsub, "len": stringLen,
+	"lower": mapped(shift('A', 'Z', 'a'-'A')), "match": stringMatch, "rep": stringRep,
+	"reverse": mapped(slices.Reverse), "sub": stringSub, "upper": mapped(shift('a', 'z', 'A'-'a')),
 }
 
 // openStrings gives strings their methods, and arithmetic on strings that are numbers.
@@ -107,37 +108,26 @@ func stringLen(st *State, L *glua.LState) int {
 }
 
 // mapped pushes a string that op makes of the first argument.
-func mapped(st *State, L *glua.LState, op func(b []byte)) int {
-	s := checkString(st, L, 1)
-	st.watch.charge(len(s))
-	st.watch.step(len(s) / 64)
-	b := []byte(s)
-	op(b)
-	return st.push(L, unsafe.String(unsafe.SliceData(b), len(b)))
+func mapped(op func(b []byte)) function {
+	return func(st *State, L *glua.LState) int {
+		s := checkString(st, L, 1)
+		st.watch.charge(len(s))
+		st.watch.step(len(s) / 64)
+		b := []byte(s)
+		op(b)
+		return st.push(L, unsafe.String(unsafe.SliceData(b), len(b)))
+	}
 }
 
-func stringLower(st *State, L *glua.LState) int {
-	return mapped(st, L, func(b []byte) {
+// shift adds to the bytes from first to last.
+func shift(first, last byte, by int) func(b []byte) {
+	return func(b []byte) {
 		for i, c := range b {
-			if 'A' <= c && c <= 'Z' {
-				b[i] = c + 32
+			if first <= c && c <= last {
+				b[i] = byte(int(c) + by)
 			}
 		}
-	})
-}
-
-func stringUpper(st *State, L *glua.LState) int {
-	return mapped(st, L, func(b []byte) {
-		for i, c := range b {
-			if 'a' <= c && c <= 'z' {
-				b[i] = c - 32
-			}
-		}
-	})
-}
-
-func stringReverse(st *State, L *glua.LState) int {
-	return mapped(st, L, slices.Reverse)
+	}
 }
 
 func stringRep(st *State, L *glua.LState) int {
