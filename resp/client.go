@@ -102,7 +102,7 @@ func clientSetInfo(c *command.Call) error {
 // clientNoEvict handles CLIENT NO-EVICT, which exempts the connection from maxmemory-clients.
 func clientNoEvict(c *command.Call) error {
 	s := sessionOf(c)
-	on := parseOnOff(&c.Args)
+	on := c.Args.Either("ON", "OFF")
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -114,24 +114,13 @@ func clientNoEvict(c *command.Call) error {
 
 // clientNoTouch handles CLIENT NO-TOUCH: lookups of the connection do not update access times.
 func clientNoTouch(c *command.Call) error {
-	on := parseOnOff(&c.Args)
+	on := c.Args.Either("ON", "OFF")
 	if err := c.Args.End(); err != nil {
 		return err
 	}
 	c.NoTouch = on
 	c.Reply.OK()
 	return nil
-}
-
-// parseOnOff parses ON or OFF.
-func parseOnOff(a *command.Args) (on bool) {
-	if a.Word("ON") {
-		return true
-	}
-	if !a.Word("OFF") {
-		a.Fail(engine.ErrSyntax)
-	}
-	return false
 }
 
 // clientReply handles CLIENT REPLY <ON | OFF | SKIP>. Only ON has a reply itself.

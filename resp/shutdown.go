@@ -60,7 +60,7 @@ func shutdown(c *command.Call) error {
 
 	s.closing = true
 	s.server.noSave.Store(nosave)
-	s.server.requestShutdown()
+	s.server.shutdownOnce.Do(func() { close(s.server.shutdown) })
 	return nil
 }
 
@@ -83,8 +83,6 @@ func (s *Server) ShutdownRequested() <-chan struct{} { return s.shutdown }
 
 // EndsUnsaved reports whether a client has sent SHUTDOWN NOSAVE.
 func (s *Server) EndsUnsaved() bool { return s.noSave.Load() }
-
-func (s *Server) requestShutdown() { s.shutdownOnce.Do(func() { close(s.shutdown) }) }
 
 // Shutdown closes the listeners and drains the connections: each client gets the replies to the
 // commands that it has sent in full, then its connection is closed. When the context ends first,

@@ -59,7 +59,9 @@ func Parse(c *command.Call, wrongID engine.Error, least int64) (f Filter) {
 				a.Fail(errMaxAgeRange)
 			}
 		case a.Word("SKIPME"):
-			f.SkipMe = parseYesNo(a)
+			if f.SkipMe = No; a.Either("YES", "NO") {
+				f.SkipMe = Yes
+			}
 		default:
 			a.Fail(engine.ErrSyntax)
 		}
@@ -103,17 +105,6 @@ const (
 	Yes
 	No
 )
-
-func parseYesNo(a *command.Args) Trilean {
-	switch {
-	case a.Word("YES"):
-		return Yes
-	case a.Word("NO"):
-		return No
-	}
-	a.Fail(engine.ErrSyntax)
-	return NotGiven
-}
 
 // parseType parses a kind of client. All clients of this server are normal or pubsub.
 func parseType(a *command.Args) string {

@@ -86,6 +86,14 @@ func (a *Args) Rest() [][]byte {
 	return all
 }
 
+// Strings takes all remaining arguments.
+func (a *Args) Strings() (list []string) {
+	for a.More() {
+		list = append(list, string(a.Next()))
+	}
+	return list
+}
+
 // Float takes a floating point number that is not NaN.
 func (a *Args) Float() float64 { return a.FloatOr(engine.ErrNotFloat) }
 
@@ -110,6 +118,17 @@ func (a *Args) Word(w string) bool {
 	}
 	a.List = a.List[1:]
 	return true
+}
+
+// Either takes one of two words, and reports whether it is the first.
+func (a *Args) Either(first, second string) bool {
+	if a.Word(first) {
+		return true
+	}
+	if !a.Word(second) {
+		a.Fail(engine.ErrSyntax)
+	}
+	return false
 }
 
 // End returns the first error, which is a syntax error if an argument is left.

@@ -44,9 +44,7 @@ func (a *Args) CountedKeys(n int64, leave int) []engine.Key {
 // it pops, and how many elements; 1 by default.
 func (a *Args) Pops(one, other string) (keys []engine.Key, isOther bool, n int64) {
 	keys = a.CountedKeys(a.IntegerFrom(1, ErrNumKeys), 1)
-	if isOther = a.Word(other); !isOther && !a.Word(one) {
-		a.Fail(engine.ErrSyntax)
-	}
+	isOther = a.Either(other, one)
 	if n = 1; a.Left() > 1 && a.Word("COUNT") {
 		n = a.IntegerFrom(1, errPopCount)
 	}

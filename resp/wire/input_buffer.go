@@ -67,14 +67,7 @@ func (f *framing) moveToFront() {
 		f.grow(len(rest))
 	}
 	f.buf = append(f.buf[:0], rest...)
-	f.shift()
-}
-
-// shift adjusts the indexes after the bytes at head were moved to the front.
-func (f *framing) shift() {
-	f.pos -= f.head
-	f.scan -= f.head
-	f.head = 0
+	f.pos, f.scan, f.head = f.pos-f.head, f.scan-f.head, 0
 }
 
 // grow makes the buffer hold at least size bytes.

@@ -76,11 +76,7 @@ func latencyLatest(c *command.Call) error {
 
 // latencyReset handles LATENCY RESET [event [event ...]].
 func latencyReset(c *command.Call) error {
-	var names []string
-	for c.Args.More() {
-		names = append(names, string(c.Args.Next()))
-	}
-	c.Reply.Count(c.Env.Latency.Reset(names...))
+	c.Reply.Count(c.Env.Latency.Reset(c.Args.Strings()...))
 	return nil
 }
 

@@ -131,42 +131,28 @@ func hmget(c *command.Call) error {
 
 // hgetall handles HGETALL key.
 func hgetall(c *command.Call) error {
-	h, err := open(c, c.Args.Key())
-	if err != nil {
-		return err
-	}
-
-	fields(c, h, (*wire.Reply).Mapping, func(field, value string) {
+	return fields(c, (*wire.Reply).Mapping, func(field, value string) {
 		c.Reply.BulkString(field)
 		c.Reply.BulkString(value)
 	})
-	return nil
 }
 
 // hkeys handles HKEYS key.
 func hkeys(c *command.Call) error {
-	h, err := open(c, c.Args.Key())
-	if err != nil {
-		return err
-	}
-
-	fields(c, h, (*wire.Reply).Array, func(field, _ string) { c.Reply.BulkString(field) })
-	return nil
+	return fields(c, (*wire.Reply).Array, func(field, _ string) { c.Reply.BulkString(field) })
 }
 
 // hvals handles HVALS key.
 func hvals(c *command.Call) error {
+	return fields(c, (*wire.Reply).Array, func(_, value string) { c.Reply.BulkString(value) })
+}
+
+// fields replies with all fields of a hash. A large hash is written after the locks are released.
+func fields(c *command.Call, begin func(*wire.Reply, int), writeField func(field, value string)) error {
 	h, err := open(c, c.Args.Key())
 	if err != nil {
 		return err
 	}
-
-	fields(c, h, (*wire.Reply).Array, func(_, value string) { c.Reply.BulkString(value) })
-	return nil
-}
-
-// fields replies with all fields of a hash. A large hash is written after the locks are released.
-func fields(c *command.Call, h object.HashView, begin func(*wire.Reply, int), writeField func(field, value string)) {
 	n, all := h.Len(), h.All()
 	write := func(c *command.Call) error {
 		begin(&c.Reply, n)
@@ -179,9 +165,9 @@ func fields(c *command.Call, h object.HashView, begin func(*wire.Reply, int), wr
 	if n > command.LongReply {
 		all = h.Keep()
 		c.Postpone(write)
-		return
+		return nil
 	}
-	write(c)
+	return write(c)
 }
 
 // hlen handles HLEN key.

@@ -27,7 +27,7 @@ func blockingPops(name string, right bool) *command.Command {
 // blmove handles BLMOVE source destination LEFT | RIGHT LEFT | RIGHT timeout.
 func blmove(c *command.Call) error {
 	ends := command.Args{List: c.Args.List[2:4]}
-	m := mover{fromRight: right(&ends), toRight: right(&ends)}
+	m := mover{fromRight: ends.Either("RIGHT", "LEFT"), toRight: ends.Either("RIGHT", "LEFT")}
 	if ends.Err != nil {
 		return ends.Err
 	}

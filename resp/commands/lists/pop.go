@@ -126,22 +126,11 @@ func removeAll(c *command.Call, k engine.Key, ranks []int, reverse bool) {
 // lmove handles LMOVE source destination LEFT | RIGHT LEFT | RIGHT.
 func lmove(c *command.Call) error {
 	c.Args.CountedKeys(2, 2)
-	m := mover{fromRight: right(&c.Args), toRight: right(&c.Args)}
+	m := mover{fromRight: c.Args.Either("RIGHT", "LEFT"), toRight: c.Args.Either("RIGHT", "LEFT")}
 	if err := c.Args.End(); err != nil {
 		return err
 	}
 	return m.moveNow(c)
-}
-
-// right takes LEFT or RIGHT.
-func right(a *command.Args) bool {
-	if a.Word("RIGHT") {
-		return true
-	}
-	if !a.Word("LEFT") {
-		a.Fail(engine.ErrSyntax)
-	}
-	return false
 }
 
 // mover moves an element from an end of a list to an end of another.

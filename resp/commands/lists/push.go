@@ -95,10 +95,7 @@ func lset(c *command.Call) error {
 
 // linsert handles LINSERT key BEFORE | AFTER pivot element.
 func linsert(c *command.Call) error {
-	k, after := c.Args.Key(), c.Args.Word("AFTER")
-	if !after && !c.Args.Word("BEFORE") {
-		return engine.ErrSyntax
-	}
+	k, after := c.Args.Key(), c.Args.Either("AFTER", "BEFORE")
 	pivot, element := c.Args.Next(), c.Args.Next()
 	l, err := open(c, k)
 	if err != nil {

@@ -52,23 +52,13 @@ func setUser(c *command.Call) error {
 	if name == "" {
 		return errNoUserName
 	}
-	var rules []string
-	for c.Args.More() {
-		rules = append(rules, string(c.Args.Next()))
-	}
-
-	_, err := c.Env.ChangeUsers(c, acl.Change{Set: name, Rules: rules})
+	_, err := c.Env.ChangeUsers(c, acl.Change{Set: name, Rules: c.Args.Strings()})
 	return c.ReplyOK(err)
 }
 
 // delUser handles ACL DELUSER username [username ...].
 func delUser(c *command.Call) error {
-	var names []string
-	for c.Args.More() {
-		names = append(names, string(c.Args.Next()))
-	}
-
-	return c.ReplyCount(c.Env.ChangeUsers(c, acl.Change{Delete: names}))
+	return c.ReplyCount(c.Env.ChangeUsers(c, acl.Change{Delete: c.Args.Strings()}))
 }
 
 // getUser handles ACL GETUSER username.
