@@ -387,48 +387,52 @@ func (c *Command) accessCategories() (names []string) {
 	return slices.Compact(names)
 }
 
-// docField is a field of a COMMAND DOCS reply. Fields that do not apply are left out.
-type docField struct {
-	name  string
-	write func()
+// docFields are the fields of a mapping in a COMMAND DOCS reply. Those that do not apply are left
+// out.
+type docFields struct {
+	*wire.Reply
+	names  []string
+	values []func()
+}
+
+func (f *docFields) add(applies bool, name string, write func()) {
+	if applies {
+		f.names, f.values = append(f.names, name), append(f.values, write)
+	}
+}
+
+func (f *docFields) text(name, value string) {
+	f.add(value != "", name, func() { f.BulkString(value) })
+}
+
+func (f *docFields) write() {
+	f.Mapping(len(f.names))
+	for i, name := range f.names {
+		f.BulkString(name)
+		f.values[i]()
+	}
 }
 
 // writeCommandDocs writes the description of a command in COMMAND DOCS.
 func writeCommandDocs(r *wire.Reply, c *Command) {
 	c = c.Quoted()
-	text := func(s string) func() { return func() { r.BulkString(s) } }
-	fields := []docField{{"summary", text(c.Summary)}, {"since", text(c.Since)}, {"group", text(c.Group)}}
-	if c.Complexity != "" {
-		fields = append(fields, docField{"complexity", text(c.Complexity)})
-	}
-	if c.DocFlags != "" {
-		fields = append(fields, docField{"doc_flags", func() { writeWords(r, c.DocFlags) }})
-	}
-	if c.Deprecated != "" {
-		fields = append(fields,
-			docField{"deprecated_since", text(c.Deprecated)}, docField{"replaced_by", text(c.ReplacedBy)})
-	}
-	if c.Syntax != "" {
-		fields = append(fields, docField{"arguments", func() { writeArguments(r, c.Arguments(), c.SyntaxKeys()) }})
-	}
-	if subs := c.listedSubs(); len(subs) > 0 {
-		fields = append(fields, docField{"subcommands", func() {
-			r.Mapping(len(subs))
-			for _, sub := range subs {
-				r.BulkString(sub.FullName())
-				writeCommandDocs(r, sub)
-			}
-		}})
-	}
-	writeFields(r, fields)
-}
-
-func writeFields(r *wire.Reply, fields []docField) {
-	r.Mapping(len(fields))
-	for _, f := range fields {
-		r.BulkString(f.name)
-		f.write()
-	}
+	f, subs := docFields{Reply: r}, c.listedSubs()
+	f.text("summary", c.Summary)
+	f.text("since", c.Since)
+	f.text("group", c.Group)
+	f.text("complexity", c.Complexity)
+	f.add(c.DocFlags != "", "doc_flags", func() { writeWords(r, c.DocFlags) })
+	f.text("deprecated_since", c.Deprecated)
+	f.text("replaced_by", c.ReplacedBy)
+	f.add(c.Syntax != "", "arguments", func() { writeArguments(r, c.Arguments(), c.SyntaxKeys()) })
+	f.add(len(subs) > 0, "subcommands", func() {
+		r.Mapping(len(subs))
+		for _, sub := range subs {
+			r.BulkString(sub.FullName())
+			writeCommandDocs(r, sub)
+		}
+	})
+	f.write()
 }
 
 // syntaxKeys assigns the keys in a syntax to the key specifications, in order.
@@ -477,21 +481,14 @@ func (k *KeySpec) arguments() int {
 func writeArguments(r *wire.Reply, list []Argument, keys *syntaxKeys) {
 	r.Array(len(list))
 	for _, a := range list {
-		text := func(s string) func() { return func() { r.BulkString(s) } }
-		fields := []docField{{"name", text(a.Name)}, {"type", text(a.Kind)}}
-		if index := keys.of(&a); index >= 0 {
-			fields = append(fields, docField{"key_spec_index", func() { r.Count(index) }})
-		}
-		if a.Token != "" {
-			fields = append(fields, docField{"token", text(a.Token)})
-		}
-		if flags := a.flagWords(); flags != "" {
-			fields = append(fields, docField{"flags", func() { writeWords(r, flags) }})
-		}
-		if len(a.Parts) > 0 {
-			fields = append(fields, docField{"arguments", func() { writeArguments(r, a.Parts, keys) }})
-		}
-		writeFields(r, fields)
+		f, index, flags := docFields{Reply: r}, keys.of(&a), a.flagWords()
+		f.text("name", a.Name)
+		f.text("type", a.Kind)
+		f.add(index >= 0, "key_spec_index", func() { r.Count(index) })
+		f.text("token", a.Token)
+		f.add(flags != "", "flags", func() { writeWords(r, flags) })
+		f.add(len(a.Parts) > 0, "arguments", func() { writeArguments(r, a.Parts, keys) })
+		f.write()
 	}
 }
 
