@@ -2,6 +2,7 @@ package diagnostics
 
 import (
 	"strconv"
+	"strings"
 )
 
 // AppendCall appends a call as MONITOR shows it. now is Unix ms; address is that of the client.
@@ -32,20 +33,14 @@ func appendQuoted(b, word []byte) []byte {
 		switch {
 		case c == '\\' || c == '"':
 			b = append(b, '\\', c)
-		case c == '\n':
-			b = append(b, `\n`...)
-		case c == '\r':
-			b = append(b, `\r`...)
-		case c == '\t':
-			b = append(b, `\t`...)
-		case c == '\a':
-			b = append(b, `\a`...)
-		case c == '\b':
-			b = append(b, `\b`...)
-		case c < ' ' || c > '~':
-			b = append(b, '\\', 'x', hex[c>>4], hex[c&15])
-		default:
+		case ' ' <= c && c <= '~':
 			b = append(b, c)
+		default:
+			if i := strings.IndexByte("\n\r\t\a\b", c); i >= 0 {
+				b = append(b, '\\', "nrtab"[i])
+			} else {
+				b = append(b, '\\', 'x', hex[c>>4], hex[c&15])
+			}
 		}
 	}
 	return append(b, '"')

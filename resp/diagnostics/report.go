@@ -54,12 +54,9 @@ func (a Advice) about(event string) (list []string) {
 		list = append(list, "See SLOWLOG GET for the calls that were slow.",
 			"Commands on large values, and those that visit all keys, take long: split large values, and use SCAN.")
 	case SlowFastCommand:
-		list = append(
-			list,
-			"Fast commands are slow when the machine is busy or has too little memory: reduce its load, "+
-				"or run this server on a machine of its own. A limit on its CPU time, as containers have, stops it "+
-				"for up to a tenth of a second at a time.",
-		)
+		list = append(list, "Fast commands are slow when the machine is busy or has too little memory: reduce its "+
+			"load, or run this server on a machine of its own. A limit on its CPU time, as containers have, stops it "+
+			"for up to a tenth of a second at a time.")
 	case SlowSync:
 		list = append(list, "With appendfsync always each call waits for the disk: use a faster disk, or appendfsync "+
 			"everysec.")

@@ -89,25 +89,17 @@ func (e *encoder) text(s string) {
 	e.out = append(e.st.watch.room(e.out, len(s)+2), '"')
 	for i := range len(s) {
 		e.out = e.st.watch.room(e.out, len(s)-i+6)
-		switch c := s[i]; c {
-		case '"', '\\', '/':
+		switch c := s[i]; {
+		case c == '"', c == '\\', c == '/':
 			e.out = append(e.out, '\\', c)
-		case '\b':
-			e.out = append(e.out, `\b`...)
-		case '\t':
-			e.out = append(e.out, `\t`...)
-		case '\n':
-			e.out = append(e.out, `\n`...)
-		case '\f':
-			e.out = append(e.out, `\f`...)
-		case '\r':
-			e.out = append(e.out, `\r`...)
+		case c >= 32 && c != 127:
+			e.out = append(e.out, c)
 		default:
-			if c < 32 || c == 127 {
+			if at := strings.IndexByte("\b\t\n\f\r", c); at >= 0 {
+				e.out = append(e.out, '\\', "btnfr"[at])
+			} else {
 				e.out = append(e.out, `\u00`...)
 				e.out = append(e.out, "0123456789abcdef"[c>>4], "0123456789abcdef"[c&15])
-			} else {
-				e.out = append(e.out, c)
 			}
 		}
 	}
@@ -444,25 +436,15 @@ func (d *decoder) escape(out []byte, want string) []byte {
 		d.broken(want, "unexpected end of string", d.at+1)
 	}
 	c := d.src[d.at+1]
-	switch c {
-	case '"', '\\', '/':
-	case 'b':
-		c = '\b'
-	case 'f':
-		c = '\f'
-	case 'n':
-		c = '\n'
-	case 'r':
-		c = '\r'
-	case 't':
-		c = '\t'
-	case 'u':
+	if c == 'u' {
 		return d.unicode(out, want)
-	default:
+	}
+	at := strings.IndexByte(`"\/bfnrt`, c)
+	if at < 0 {
 		d.broken(want, "invalid escape code", d.at)
 	}
 	d.at += 2
-	return append(out, c)
+	return append(out, "\"\\/\b\f\n\r\t"[at])
 }
 
 func (d *decoder) unicode(out []byte, want string) []byte {

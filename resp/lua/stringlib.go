@@ -184,29 +184,20 @@ const maxFormatted = 512
 
 // verb is a conversion of string.format.
 type verb struct {
-	minus, plus, space, alternate, zero bool
-	width, precision                    int // precision -1: none
-	kind                                byte
+	flags            string // of "-+ #0"
+	width, precision int    // precision -1: none
+	kind             byte
 }
+
+func (v verb) has(flag string) bool { return strings.Contains(v.flags, flag) }
 
 func parseVerb(L *glua.LState, format string, i int) (v verb, at int) {
 	v.precision = -1
 	begin := i
-	for ; i < len(format) && strings.IndexByte("-+ #0", format[i]) >= 0; i++ {
-		switch format[i] {
-		case '-':
-			v.minus = true
-		case '+':
-			v.plus = true
-		case ' ':
-			v.space = true
-		case '#':
-			v.alternate = true
-		case '0':
-			v.zero = true
-		}
+	for i < len(format) && strings.IndexByte("-+ #0", format[i]) >= 0 {
+		i++
 	}
-	if i-begin >= len("-+ #0")+1 {
+	if v.flags = format[begin:i]; len(v.flags) > len("-+ #0") {
 		raise(L, "invalid format (repeated flags)")
 	}
 	digits := func() (n int) {
@@ -251,7 +242,6 @@ func (st *State) formatArg(L *glua.LState, out []byte, v verb, arg int) []byte {
 		if v.precision >= 0 && v.precision < len(s) {
 			s = s[:v.precision]
 		}
-		v.zero = false
 		return v.pad(st.watch.room(out, len(s)+maxFormatted), "", s, false)
 	}
 	raise(L, "invalid option '%%%s' to 'format'", strings.TrimRight(string([]byte{v.kind}), "\x00"))
@@ -262,10 +252,10 @@ func (st *State) formatArg(L *glua.LState, out []byte, v verb, arg int) []byte {
 func (v verb) pad(out []byte, sign, text string, numeric bool) []byte {
 	fill := v.width - len(sign) - len(text)
 	switch {
-	case v.minus:
+	case v.has("-"):
 		out = append(append(out, sign...), text...)
 		return append(out, bytes.Repeat([]byte{' '}, max(fill, 0))...)
-	case v.zero && numeric:
+	case v.has("0") && numeric:
 		out = append(out, sign...)
 		return append(append(out, bytes.Repeat([]byte{'0'}, max(fill, 0))...), text...)
 	}
@@ -277,9 +267,9 @@ func (v verb) sign(negative bool) string {
 	switch {
 	case negative:
 		return "-"
-	case v.plus:
+	case v.has("+"):
 		return "+"
-	case v.space:
+	case v.has(" "):
 		return " "
 	}
 	return ""
@@ -305,13 +295,13 @@ func (v verb) unsigned(out []byte, n uint64) []byte {
 	text, prefix := "", ""
 	switch v.kind {
 	case 'o':
-		if text = strconv.FormatUint(n, 8); v.alternate && n != 0 {
+		if text = strconv.FormatUint(n, 8); v.has("#") && n != 0 {
 			text = "0" + text
 		}
 	case 'u':
 		text = strconv.FormatUint(n, 10)
 	case 'x', 'X':
-		if text = strconv.FormatUint(n, 16); v.alternate && n != 0 {
+		if text = strconv.FormatUint(n, 16); v.has("#") && n != 0 {
 			prefix = "0x"
 		}
 		if v.kind == 'X' {
@@ -343,9 +333,9 @@ func (v verb) float(out []byte, f float64) []byte {
 		precision = 1
 	}
 	text := strconv.FormatFloat(math.Abs(f), kind, precision, 64)
-	if v.alternate && kind == 'g' {
+	if v.has("#") && kind == 'g' {
 		text = withZeros(math.Abs(f), precision)
-	} else if v.alternate && strings.IndexByte(text, '.') < 0 {
+	} else if v.has("#") && strings.IndexByte(text, '.') < 0 {
 		text = strings.Replace(text+"|", "e", ".e", 1)
 		if text = strings.TrimSuffix(text, "|"); strings.IndexByte(text, '.') < 0 {
 			text += "."

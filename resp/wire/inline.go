@@ -1,6 +1,10 @@
 package wire
 
-import "rlserver/internal/grammar"
+import (
+	"strings"
+
+	"rlserver/internal/grammar"
+)
 
 // splitInline appends the words of an inline command: a line, without its line end, as typed in a
 // terminal. A blank line has no words. ok is false if the quotes are unbalanced. The words
@@ -75,25 +79,15 @@ func appendDoubleQuoted(dst, line []byte) (word, after []byte, ok bool) {
 
 // inlineEscape returns the byte of an escape, and the length of the escape without its backslash.
 func inlineEscape(s []byte) (c byte, n int) {
-	switch s[0] {
-	case 'n':
-		return '\n', 1
-	case 'r':
-		return '\r', 1
-	case 't':
-		return '\t', 1
-	case 'b':
-		return '\b', 1
-	case 'a':
-		return '\a', 1
-	case 'x':
-		if len(s) > 2 {
-			high, ok1 := grammar.HexDigit(s[1])
-			low, ok2 := grammar.HexDigit(s[2])
-			if ok1 && ok2 {
-				return high<<4 | low, 3
-			}
+	if s[0] == 'x' && len(s) > 2 {
+		high, ok1 := grammar.HexDigit(s[1])
+		low, ok2 := grammar.HexDigit(s[2])
+		if ok1 && ok2 {
+			return high<<4 | low, 3
 		}
+	}
+	if i := strings.IndexByte("nrtba", s[0]); i >= 0 {
+		return "\n\r\t\b\a"[i], 1
 	}
 	return s[0], 1
 }
