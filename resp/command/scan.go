@@ -71,31 +71,26 @@ type Element struct {
 	Score       float64
 }
 
-// Collection is what HSCAN, SSCAN and ZSCAN visit: the elements of a key.
-type Collection struct {
-	Len int
-	// Scan visits about count elements from a cursor on. It returns the next cursor, 0 at the end.
-	Scan func(cursor uint64, count int, visit func(Element)) (next uint64)
-	// Scannable returns an error if such a call would visit too many elements; nil: none does.
-	Scannable func(cursor uint64, count int) error
-}
+// Scan visits about count elements of a key from a cursor on. It returns the next cursor, 0 at the
+// end, or an error if it would visit too many elements.
+type Scan func(cursor uint64, count int, visit func(Element)) (next uint64, err error)
 
 // ScanElements handles HSCAN, SSCAN and ZSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES],
-// the latter for a hash. open returns the elements of the key. write writes what follows the name
-// of an element; nil: nothing. As in Redis, the options are not checked for a missing key. The
-// reply is written after the lock of the key is released.
+// the latter for a hash. open returns how many elements the key has, and what visits them. write
+// writes what follows the name of an element; nil: nothing. As in Redis, the options are not
+// checked for a missing key. The reply is written after the lock of the key is released.
 func (c *Call) ScanElements(
-	hash bool, open func(engine.Key) (Collection, error), write func(*wire.Reply, Element),
+	hash bool, open func(engine.Key) (n int, scan Scan, err error), write func(*wire.Reply, Element),
 ) error {
 	k, cursor := c.Args.Key(), c.Args.Cursor()
 	if c.Args.Err != nil {
 		return c.Args.Err
 	}
-	all, err := open(k)
+	n, scan, err := open(k)
 	if err != nil {
 		return err
 	}
-	if all.Len == 0 {
+	if n == 0 {
 		WriteScanHeader(&c.Reply, c.Reply.BeginArray(), 0, 0)
 		return nil
 	}
@@ -104,14 +99,11 @@ func (c *Call) ScanElements(
 		return err
 	}
 
-	count := min(o.Count, maxScanCount)
-	if all.Scannable != nil {
-		if err := all.Scannable(cursor, count); err != nil {
-			return err
-		}
-	}
 	var found []Element
-	next := all.Scan(cursor, count, func(e Element) { found = append(found, e) })
+	next, err := scan(cursor, min(o.Count, maxScanCount), func(e Element) { found = append(found, e) })
+	if err != nil {
+		return err
+	}
 	if o.noValues {
 		write = nil
 	}

@@ -272,11 +272,12 @@ func hincrbyfloat(c *command.Call) error {
 
 // hscan handles HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES].
 func hscan(c *command.Call) error {
-	all := func(k engine.Key) (command.Collection, error) {
+	all := func(k engine.Key) (int, command.Scan, error) {
 		h, err := c.Tx.Hash(k)
-		return command.Collection{Len: h.Len(), Scan: func(cursor uint64, n int, visit func(command.Element)) uint64 {
-			return h.Scan(cursor, n, func(field, value string) { visit(command.Element{Name: field, Value: value}) })
-		}}, err
+		return h.Len(), func(cursor uint64, n int, visit func(command.Element)) (uint64, error) {
+			next := h.Scan(cursor, n, func(field, value string) { visit(command.Element{Name: field, Value: value}) })
+			return next, nil
+		}, err
 	}
 	return c.ScanElements(true, all, func(r *wire.Reply, e command.Element) { r.BulkString(e.Value) })
 }

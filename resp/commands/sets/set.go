@@ -164,11 +164,11 @@ func smove(c *command.Call) error {
 
 // sscan handles SSCAN key cursor [MATCH pattern] [COUNT count].
 func sscan(c *command.Call) error {
-	all := func(k engine.Key) (command.Collection, error) {
+	all := func(k engine.Key) (int, command.Scan, error) {
 		s, err := c.Tx.Members(k)
-		return command.Collection{Len: s.Len(), Scan: func(cursor uint64, n int, visit func(command.Element)) uint64 {
-			return s.Scan(cursor, n, func(member string) { visit(command.Element{Name: member}) })
-		}}, err
+		return s.Len(), func(cursor uint64, n int, visit func(command.Element)) (uint64, error) {
+			return s.Scan(cursor, n, func(member string) { visit(command.Element{Name: member}) }), nil
+		}, err
 	}
 	return c.ScanElements(false, all, nil)
 }

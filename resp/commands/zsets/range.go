@@ -25,17 +25,12 @@ func init() {
 		&command.Command{Name: "zrangestore", Arity: -5, Flags: command.Write | command.DenyOOM,
 			Keys: []command.KeySpec{command.Key("OW update", 1), command.Key("RO access", 2)}, Run: zrangestore},
 
-		command.OnKey("zcount", 4, command.Readonly|command.Fast, "RO access",
-			func(c *command.Call) error { return zcount(c, zset.ByScore) }),
-		command.OnKey("zlexcount", 4, command.Readonly|command.Fast, "RO access",
-			func(c *command.Call) error { return zcount(c, zset.ByLex) }),
+		command.OnKey("zcount", 4, command.Readonly|command.Fast, "RO access", rangeWords{by: zset.ByScore}.zcount),
+		command.OnKey("zlexcount", 4, command.Readonly|command.Fast, "RO access", rangeWords{by: zset.ByLex}.zcount),
 
-		command.OnKey("zremrangebyrank", 4, command.Write, "RW delete",
-			func(c *command.Call) error { return zremrange(c, zset.ByRank) }),
-		command.OnKey("zremrangebyscore", 4, command.Write, "RW delete",
-			func(c *command.Call) error { return zremrange(c, zset.ByScore) }),
-		command.OnKey("zremrangebylex", 4, command.Write, "RW delete",
-			func(c *command.Call) error { return zremrange(c, zset.ByLex) }),
+		command.OnKey("zremrangebyrank", 4, command.Write, "RW delete", rangeWords{by: zset.ByRank}.zremrange),
+		command.OnKey("zremrangebyscore", 4, command.Write, "RW delete", rangeWords{by: zset.ByScore}.zremrange),
+		command.OnKey("zremrangebylex", 4, command.Write, "RW delete", rangeWords{by: zset.ByLex}.zremrange),
 	)
 }
 
@@ -88,9 +83,9 @@ func zrangestore(c *command.Call) error {
 }
 
 // zcount handles ZCOUNT and ZLEXCOUNT key min max.
-func zcount(c *command.Call, by zset.By) error {
+func (words rangeWords) zcount(c *command.Call) error {
 	k := c.Args.Key()
-	r := zset.Range{By: by}
+	r := zset.Range{By: words.by}
 	parseEnds(&c.Args, &r, c.Args.Next(), c.Args.Next())
 	z, err := open(c, k)
 	return c.ReplyCount(z.Count(&r), err)
@@ -98,9 +93,9 @@ func zcount(c *command.Call, by zset.By) error {
 
 // zremrange handles ZREMRANGEBYRANK key start stop, ZREMRANGEBYSCORE and ZREMRANGEBYLEX key min
 // max.
-func zremrange(c *command.Call, by zset.By) error {
+func (words rangeWords) zremrange(c *command.Call) error {
 	k := c.Args.Key()
-	r := zset.Range{By: by}
+	r := zset.Range{By: words.by}
 	parseEnds(&c.Args, &r, c.Args.Next(), c.Args.Next())
 	if err := c.Args.End(); err != nil {
 		return err

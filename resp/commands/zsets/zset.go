@@ -189,18 +189,16 @@ func zrank(c *command.Call, fromGreatest bool) error {
 
 // zscan handles ZSCAN key cursor [MATCH pattern] [COUNT count].
 func zscan(c *command.Call) error {
-	all := func(k engine.Key) (command.Collection, error) {
+	all := func(k engine.Key) (int, command.Scan, error) {
 		z, err := c.Tx.ZSet(k)
-		return command.Collection{Len: z.Len(), Scan: func(cursor uint64, n int, visit func(command.Element)) uint64 {
+		return z.Len(), func(cursor uint64, n int, visit func(command.Element)) (uint64, error) {
+			if !z.Scannable(cursor, n) {
+				return 0, engine.ErrManyWritten
+			}
 			return z.Scan(cursor, n, func(member []byte, score float64) {
 				visit(command.Element{Name: string(member), Score: score})
-			})
-		}, Scannable: func(cursor uint64, n int) error {
-			if !z.Scannable(cursor, n) {
-				return engine.ErrManyWritten
-			}
-			return nil
-		}}, err
+			}), nil
+		}, err
 	}
 	return c.ScanElements(false, all, func(r *wire.Reply, e command.Element) { writeBulkFloat(r, e.Score) })
 }
