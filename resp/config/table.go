@@ -114,8 +114,7 @@ var Parameters = []Parameter{
 			logins are not limited: those of proxies through which many clients connect. None by default.`,
 		Value: networks(func(s *Settings) *logins.Settings { return &s.Logins })},
 	{Name: "preauth-timeout", Group: groupAccess, Form: "SECONDS", Default: "10",
-		Help: `How long a new client may take to give the password, 10 by default. 0: no
-			limit.`,
+		Help:  "How long a new client may take to give the password, 10 by default. 0: no limit.",
 		Value: integer(0, math.MaxInt32, func(s *Settings) *atomic.Int64 { return &s.preauth })},
 	{Name: "protected-mode", Group: groupAccess, Form: "yes|no", Default: "yes",
 		Help: `Whether clients on other machines are refused while there is no password, unless they present a
@@ -402,8 +401,7 @@ var Parameters = []Parameter{
 		Value: integer(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.setInts })},
 	{Name: "zset-max-listpack-entries", Alias: "zset-max-ziplist-entries", Group: groupCompatibility, Form: "N",
 		Default: "128", Help: "Maximum number of members for which OBJECT ENCODING of a sorted set is listpack, 128 " +
-			"by " +
-			"default.",
+			"by default.",
 		Value: integer(0, math.MaxInt64, func(s *Settings) *atomic.Int64 { return &s.zsetEntries })},
 	{Name: "zset-max-listpack-value", Alias: "zset-max-ziplist-value", Group: groupCompatibility, Form: "SIZE",
 		Default: "64", Help: "Maximum length of its members for that, 64 bytes by default.", Example: "64",

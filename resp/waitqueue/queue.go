@@ -338,9 +338,7 @@ func (qs *Queues) each(writing bool, do func(*queue, *engine.Tx)) {
 
 // some is each for some queues. With patient false it returns those whose keys a script holds for
 // long.
-func (qs *Queues) some(
-	queues []*queue, writing, patient bool, do func(*queue, *engine.Tx),
-) (held []*queue) {
+func (qs *Queues) some(queues []*queue, writing, patient bool, do func(*queue, *engine.Tx)) (held []*queue) {
 	tx := qs.engine.NewTx()
 	for _, q := range queues {
 		keys := []engine.Key{q.key}

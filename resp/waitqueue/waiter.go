@@ -77,9 +77,7 @@ const MaxInStep = 256
 // of its keys; when it has released them, it calls Join. wake is called when the call has a reply;
 // it must not block or take a lock of this package. The waiter is stored in at before it is
 // counted: a client that sees the count can end the waiting.
-func (qs *Queues) Enqueue(
-	c *command.Call, p command.Prepared, wake func(), at *atomic.Pointer[Waiter],
-) *Waiter {
+func (qs *Queues) Enqueue(c *command.Call, p command.Prepared, wake func(), at *atomic.Pointer[Waiter]) *Waiter {
 	w := &Waiter{
 		owner: qs, wake: wake, prepared: p, at: at,
 		deadline: c.Request.Deadline, popper: c.Request.Pop, timeoutIndex: -1,

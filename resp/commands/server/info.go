@@ -320,23 +320,19 @@ func writeCluster(r *report) {
 	r.env.Cluster.Overview().WriteCluster(r.field)
 }
 
+// writeKeyspace writes how many keys each database has and how many of them have a deadline: in a
+// cluster, those of the groups that this node leads.
 func writeKeyspace(r *report) {
 	for db := range r.env.Engine.Databases() {
-		keys, expires := r.count(db)
+		keys, expires := 0, 0
+		for _, k := range r.env.Server.Keyspaces() {
+			n, withDeadline := countOf(k.Engine, r.env.Engine, r.tx, db)
+			keys, expires = keys+n, expires+withDeadline
+		}
 		if keys > 0 {
 			r.field(fmt.Sprint("db", db), fmt.Sprintf("keys=%d,expires=%d", keys, expires))
 		}
 	}
-}
-
-// count returns how many keys a database has and how many of them have a deadline: in a cluster,
-// those of the groups that this node leads.
-func (r *report) count(db int) (keys, expires int) {
-	for _, k := range r.env.Server.Keyspaces() {
-		n, withDeadline := countOf(k.Engine, r.env.Engine, r.tx, db)
-		keys, expires = keys+n, expires+withDeadline
-	}
-	return keys, expires
 }
 
 // writeRatelimit writes how many calls were admitted and denied since the start or CONFIG

@@ -31,11 +31,8 @@ func writeCommandStats(r *report) {
 			each = float64(us) / float64(counts.Calls)
 		}
 		if counts.Calls+counts.Rejected+counts.Failed > 0 {
-			r.field(
-				"cmdstat_"+name,
-				fmt.Sprintf("calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
-					counts.Calls, us, each, counts.Rejected, counts.Failed),
-			)
+			const format = "calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d"
+			r.field("cmdstat_"+name, fmt.Sprintf(format, counts.Calls, us, each, counts.Rejected, counts.Failed))
 		}
 	})
 }

@@ -200,9 +200,8 @@ func increxFloat(c *command.Call, k engine.Key, o *incrEx) error {
 
 // The bounds of BYFLOAT if none are given: C's LDBL_MAX and -LDBL_MAX.
 var (
-	greatestLongDouble = new(
-		big.Float,
-	).SetMantExp(new(big.Float).SetUint64(math.MaxUint64), grammar.LongDoubleMaxExp-grammar.LongDoublePrecision)
+	greatestLongDouble = new(big.Float).SetMantExp(new(big.Float).SetUint64(math.MaxUint64),
+		grammar.LongDoubleMaxExp-grammar.LongDoublePrecision)
 	leastLongDouble = new(big.Float).Neg(greatestLongDouble)
 )
 

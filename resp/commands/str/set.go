@@ -11,10 +11,8 @@ func init() {
 		&command.Command{Name: "set", Arity: -3, Flags: command.Write | command.DenyOOM,
 			Keys: []command.KeySpec{command.KeyVariable("RW access update", 1, setAccess)}, Short: true, Run: set},
 		command.OnKey("setnx", 3, command.Write|command.DenyOOM|command.Fast, "OW insert", setnx),
-		command.OnKey("setex", 4, command.Write|command.DenyOOM, "OW update",
-			func(c *command.Call) error { return setFor(c, ttlEX) }),
-		command.OnKey("psetex", 4, command.Write|command.DenyOOM, "OW update",
-			func(c *command.Call) error { return setFor(c, ttlPX) }),
+		command.OnKey("setex", 4, command.Write|command.DenyOOM, "OW update", ttlEX.setFor),
+		command.OnKey("psetex", 4, command.Write|command.DenyOOM, "OW update", ttlPX.setFor),
 		command.OnKey("getset", 3, command.Write|command.DenyOOM|command.Fast, "RW access update", getset),
 		command.OnKey("getex", -2, command.Write|command.Fast, "RW access update", getex),
 	)
@@ -109,7 +107,7 @@ func setnx(c *command.Call) error {
 }
 
 // setFor handles SETEX key seconds value and PSETEX key milliseconds value.
-func setFor(c *command.Call, unit ttlWord) error {
+func (unit ttlWord) setFor(c *command.Call) error {
 	k := c.Args.Key()
 	expireAt := expireAt(c, ttlOption{unit, c.Args.Next()})
 	value := c.Args.Next()
