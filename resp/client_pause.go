@@ -94,30 +94,23 @@ const (
 // clientPause handles CLIENT PAUSE timeout [WRITE | ALL]. It never shortens the current pause.
 func clientPause(c *command.Call) error {
 	s := sessionOf(c).server
-	all := true
-	timeout := c.Args.List[0]
-	if c.Args.Left() > 2 {
+	timeout := command.Args{List: [][]byte{c.Args.Next()}} // Redis checks it after the mode
+	if c.Args.Left() > 1 {
 		return c.WrongSubcommandArity()
 	}
-	if c.Args.Left() > 1 {
-		mode := command.Args{List: c.Args.List[1:]}
-		all = !mode.Word("WRITE")
-		if all && !mode.Word("ALL") {
-			return errPauseMode
-		}
+	all := !c.Args.Word("WRITE")
+	if c.Args.More() && !c.Args.Word("ALL") {
+		return errPauseMode
 	}
-	c.Args.List = [][]byte{timeout}
-	ms := c.Args.IntegerOr(errPauseTimeout)
+	ms := timeout.IntegerOr(errPauseTimeout)
 	now := s.Time.Elapsed()
 	switch {
-	case c.Args.Err != nil:
+	case timeout.Err != nil:
+		return timeout.Err
 	case ms < 0:
-		c.Args.Fail(errPauseNegative)
+		return errPauseNegative
 	case ms > math.MaxInt64-s.Clock():
-		c.Args.Fail(errPauseRange)
-	}
-	if err := c.Args.End(); err != nil {
-		return err
+		return errPauseRange
 	}
 	if s.Scripts.Busy() > 0 { // changes would go on after OK
 		return command.ErrBusy

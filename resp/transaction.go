@@ -97,18 +97,17 @@ func (t *transaction) flags(c *command.Command) (has, lacks command.Flags) {
 // queue keeps a command for EXEC. It copies the words, whose memory belongs to the connection.
 func (s *session) queue(p command.Prepared) {
 	t := &s.transaction
-	if err := s.sameSlot(&p); err != nil {
-		t.broken = true
-		s.Refuse(err)
-		return
-	}
+	err := s.sameSlot(&p)
 	size := queuedCommandCost
 	for _, w := range p.Words {
 		size += len(w) + 24
 	}
-	if t.size+size > maxQueued {
+	if err == nil && t.size+size > maxQueued {
+		err = errQueueTooLarge
+	}
+	if err != nil {
 		t.broken = true
-		s.Refuse(errQueueTooLarge)
+		s.Refuse(err)
 		return
 	}
 	if t.size+size-int(s.guard.Memory.Part(clientmem.Transaction)) > wire.FlushSize {

@@ -59,9 +59,6 @@ func setFields(c *command.Call) (added int, err error) {
 	if len(pairs)%2 != 0 {
 		return 0, c.WrongArity()
 	}
-	if err := c.Args.End(); err != nil {
-		return 0, err
-	}
 	return c.Tx.HSet(k, pairs)
 }
 
@@ -179,9 +176,6 @@ func hlen(c *command.Call) error {
 // hdel handles HDEL key field [field ...].
 func hdel(c *command.Call) error {
 	k, fields := c.Args.Key(), c.Args.Rest()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
 
 	return c.ReplyCount(c.Tx.HDel(k, fields))
 }

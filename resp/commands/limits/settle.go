@@ -156,11 +156,7 @@ func replySettled(c *command.Call) func([]reserve.Settled, error) error {
 
 // holds handles RL.HOLDS key.
 func holds(c *command.Call) error {
-	k := c.Args.Key()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-	book, err := c.Tx.Reservations(k)
+	book, err := c.Tx.Reservations(c.Args.Key())
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,9 @@ import (
 func init() {
 	command.Register("string",
 		command.OnKey("incr", 2, command.Write|command.DenyOOM|command.Fast, "RW access update",
-			func(c *command.Call) error { return incr(c, 1) }),
+			func(c *command.Call) error { return addTo(c, c.Args.Key(), 1) }),
 		command.OnKey("decr", 2, command.Write|command.DenyOOM|command.Fast, "RW access update",
-			func(c *command.Call) error { return incr(c, -1) }),
+			func(c *command.Call) error { return addTo(c, c.Args.Key(), -1) }),
 		command.OnKey("incrby", 3, command.Write|command.DenyOOM|command.Fast, "RW access update",
 			func(c *command.Call) error { return incrby(c, 1) }),
 		command.OnKey("decrby", 3, command.Write|command.DenyOOM|command.Fast, "RW access update",
@@ -25,16 +25,6 @@ func init() {
 }
 
 const errDecrementOverflow = engine.Error("ERR decrement would overflow")
-
-// incr handles INCR key and DECR key.
-func incr(c *command.Call, by int64) error {
-	k := c.Args.Key()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
-	return addTo(c, k, by)
-}
 
 // incrby handles INCRBY key increment and DECRBY key decrement.
 func incrby(c *command.Call, sign int64) error {
@@ -49,7 +39,7 @@ func incrby(c *command.Call, sign int64) error {
 	return addTo(c, k, sign*by)
 }
 
-// addTo adds to the integer in a string and replies with the sum.
+// addTo adds to the integer in a string and replies with the sum, as INCR key and DECR key do.
 func addTo(c *command.Call, k engine.Key, by int64) error {
 	s, old, err := storedInteger(c, k)
 	if err != nil {
@@ -85,10 +75,6 @@ func storedInteger(c *command.Call, k engine.Key) (s *object.String, n int64, er
 // incrbyfloat handles INCRBYFLOAT key increment.
 func incrbyfloat(c *command.Call) error {
 	k, increment := c.Args.Key(), c.Args.Next()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
-
 	old, err := storedLongDouble(c, k)
 	if err != nil {
 		return err

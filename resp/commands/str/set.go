@@ -86,9 +86,6 @@ func setGet(c *command.Call, k engine.Key, value []byte, mode engine.SetMode) er
 // getset handles GETSET key value.
 func getset(c *command.Call) error {
 	k, value := c.Args.Key(), c.Args.Next()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
 
 	return setGet(c, k, value, engine.SetMode{})
 }
@@ -96,13 +93,8 @@ func getset(c *command.Call) error {
 // setnx handles SETNX key value.
 func setnx(c *command.Call) error {
 	k, value := c.Args.Key(), c.Args.Next()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
 
-	done := c.Tx.Set(k, value, engine.SetMode{NX: true})
-
-	c.Reply.Flag(done)
+	c.Reply.Flag(c.Tx.Set(k, value, engine.SetMode{NX: true}))
 	return nil
 }
 

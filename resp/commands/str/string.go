@@ -67,9 +67,6 @@ func strlen(c *command.Call) error {
 // appendValue handles APPEND key value.
 func appendValue(c *command.Call) error {
 	k, value := c.Args.Key(), c.Args.Next()
-	if err := c.Args.End(); err != nil {
-		return err
-	}
 
 	return c.ReplyCount(c.Tx.Append(k, value))
 }
