@@ -69,7 +69,8 @@ type Call struct {
 	ShownInside int     // bytes of such lines that monitors have not seen
 
 	Rules  []limit.Window // scratch space of RL.MULTI
-	Limits []engine.Limit // scratch space of the other limiters
+	Limits []engine.Limit // scratch space of calls with several limits
+	last   *LastLimit     // of calls with one; nil: there was none yet
 	Costs  []int64        // scratch space of those that take several costs
 	digits [20]byte       // of Digits
 }

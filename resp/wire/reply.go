@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 	"strconv"
@@ -60,30 +61,43 @@ func (r *Reply) full(n int) bool { return len(r.B)+n >= r.NextCheck && !r.fits(n
 
 // AppendHeader appends the header of a reply: a type byte, a number and a line end.
 func AppendHeader(b []byte, kind byte, n int64) []byte {
-	if 0 <= n && n <= 9 { // most numbers in a decision
-		return append(b, kind, '0'+byte(n), '\r', '\n')
+	size := len(b)
+	b = slices.Grow(b, maxHeader)[:size+maxHeader]
+	return b[:size+putHeader((*[maxHeader]byte)(b[size:]), kind, n)]
+}
+
+// maxHeader is the most bytes of a header: a type byte, a sign, 19 digits and a line end.
+const maxHeader = 23
+
+// putHeader writes a header, and returns its length.
+func putHeader(b *[maxHeader]byte, kind byte, n int64) (size int) {
+	if uint64(n) > 99999 {
+		size = len(strconv.AppendInt(b[:1], n, 10))
+		b[0], b[size], b[size+1] = kind, '\r', '\n'
+		return size + 2
 	}
-	if 10 <= n && n <= 99 {
-		return append(b, kind, '0'+byte(n/10), '0'+byte(n%10), '\r', '\n')
+	// Up to five digits and the rest are eight bytes, which are put together from the last one on.
+	text, rest := uint64('\n')<<8|'\r', uint32(n)
+	for size = 4; rest > 9; size++ {
+		text, rest = text<<8|uint64('0'+rest%10), rest/10
 	}
-	if n < 10 || n >= 1e9 {
-		b = append(b, kind)
-		b = strconv.AppendInt(b, n, 10)
-		return append(b, '\r', '\n')
+	binary.LittleEndian.PutUint64(b[:], (text<<8|uint64('0'+rest))<<8|uint64(kind))
+	return size
+}
+
+// Integers appends an array of integers.
+func (r *Reply) Integers(list []int64) {
+	if len(r.B) >= r.NextCheck {
+		r.fits(0)
 	}
-	// Nearly all other numbers: written in place from the last digit on.
-	end := len(b) + len("$1")
-	for bound := int64(10); n >= bound; bound *= 10 {
-		end++
+	size := len(r.B)
+	b := slices.Grow(r.B, maxHeader*(1+len(list)))
+	b = b[:cap(b)]
+	size += putHeader((*[maxHeader]byte)(b[size:]), '*', int64(len(list)))
+	for _, n := range list {
+		size += putHeader((*[maxHeader]byte)(b[size:]), ':', n)
 	}
-	b = append(b, "$123456789\r\n"...)[:end+len("\r\n")]
-	b[end], b[end+1] = '\r', '\n'
-	for rest := uint32(n); rest > 0; rest /= 10 {
-		end--
-		b[end] = '0' + byte(rest%10)
-	}
-	b[end-1] = kind
-	return b
+	r.B = b[:size]
 }
 
 // Integer appends an integer.

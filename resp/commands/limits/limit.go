@@ -6,7 +6,6 @@ import (
 	"rlserver/engine"
 	"rlserver/engine/ban"
 	"rlserver/engine/limit"
-	"rlserver/engine/reserve"
 	"rlserver/engine/rule"
 	"rlserver/resp/command"
 	"rlserver/resp/wire"
@@ -64,19 +63,11 @@ func init() {
 func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 	a := kind.Algorithm()
 	return func(c *command.Call) error {
-		l := oneLimit(c)
-		parseLimit(&c.Args, a, l)
-		o := TakeOptions(&c.Args, allowed, a, l)
-		if err := c.Args.End(); err != nil {
-			return err
-		}
-		if allowed&optionHold != 0 && (o.ttl > 0 || o.id != nil) {
+		l, o := c.Last(), options{Cost: 1}
+		if l.Key = c.Args.Key(); !l.Has(a, c.Args.List) {
 			var err error
-			if l.Hold, err = o.request(o.Cost, kind == rule.Slide); err != nil {
+			if o, err = parseCall(c, a, allowed); err != nil {
 				return err
-			}
-			if o.ttl > 0 {
-				l.ID = nil
 			}
 		}
 
@@ -85,7 +76,7 @@ func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 		}
 		d, err := c.Admit(o.Cost, func(cost int64) (limit.Decision, error) {
 			l.Cost = cost
-			return c.Tx.Decide(l)
+			return c.Tx.Decide(&l.Limit)
 		})
 		if err != nil {
 			return err
@@ -101,15 +92,26 @@ func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 	}
 }
 
-// oneLimit returns the scratch limit of the session. Decisions are made through a table of
-// functions, so a local variable would be allocated.
-func oneLimit(c *command.Call) *engine.Limit {
-	if len(c.Limits) == 0 {
-		c.Limits = append(c.Limits, engine.Limit{})
+// parseCall parses the rule of a call with one limit, whose key is known, and its options.
+func parseCall(c *command.Call, a *rule.Algorithm, allowed optionSet) (o options, err error) {
+	l, words := c.OneLimit(), c.Args.List
+	parseFields(&c.Args, a, &l.Limit)
+	if c.Args.Err == nil && len(c.Args.List) == 0 {
+		l.Keep(a, words)
 	}
-	l := &c.Limits[0] // parseLimit sets the key and the rule
-	l.ID, l.Hold, l.Ban = nil, reserve.Request{}, nil
-	return l
+	o = TakeOptions(&c.Args, allowed, a, &l.Limit)
+	if err := c.Args.End(); err != nil {
+		return o, err
+	}
+	if allowed&optionHold != 0 && (o.ttl > 0 || o.id != nil) {
+		if l.Hold, err = o.request(o.Cost, l.Kind == rule.Slide); err != nil {
+			return o, err
+		}
+		if o.ttl > 0 {
+			l.ID = nil
+		}
+	}
+	return o, nil
 }
 
 // MaxWindows is the maximum number of windows of one RL.MULTI.
@@ -178,39 +180,29 @@ func hasID(options func([][]byte) int) func([][]byte) bool {
 
 // WriteDecision replies with the five integers of every limiter.
 func WriteDecision(r *wire.Reply, d limit.Decision) {
-	r.Array(5)
-	writeFields(r, d)
+	r.Integers([]int64{allowed(d), d.Limit, d.Remaining, d.RetryAfter, d.ResetAfter})
 }
 
 // writeRuledDecision replies with the five integers and the index of the rule that they describe.
 func writeRuledDecision(r *wire.Reply, d limit.Decision) {
-	r.Array(6)
-	writeFields(r, d)
-	r.Count(d.Index)
+	r.Integers([]int64{allowed(d), d.Limit, d.Remaining, d.RetryAfter, d.ResetAfter, int64(d.Index)})
 }
 
 // writeDelayedDecision replies with the five integers and how long to wait before proceeding, in
 // ms.
 func writeDelayedDecision(r *wire.Reply, d limit.Decision) {
-	r.Array(6)
-	writeFields(r, d)
-	r.Integer(d.Delay)
+	r.Integers([]int64{allowed(d), d.Limit, d.Remaining, d.RetryAfter, d.ResetAfter, d.Delay})
 }
 
-func writeFields(r *wire.Reply, d limit.Decision) {
-	r.Flag(d.Allowed)
-	r.Integer(d.Limit)
-	r.Integer(d.Remaining)
-	r.Integer(d.RetryAfter)
-	r.Integer(d.ResetAfter)
+// allowed returns 1 if a call was admitted, otherwise 0.
+func allowed(d limit.Decision) int64 {
+	if d.Allowed {
+		return 1
+	}
+	return 0
 }
 
-// parseLimit parses a key and an algorithm's fields.
-func parseLimit(a *command.Args, algorithm *rule.Algorithm, l *engine.Limit) {
-	l.Key = a.Key()
-	parseFields(a, algorithm, l)
-}
-
+// parseFields parses an algorithm's fields.
 func parseFields(a *command.Args, algorithm *rule.Algorithm, l *engine.Limit) {
 	l.Rule = algorithm.Empty
 	for i := range algorithm.Fields {

@@ -124,9 +124,9 @@ func decideCell(c *command.Call, k engine.Key, bucket limit.Bucket, quantity int
 
 // Token decides as RL.TOKEN does.
 func Token(c *command.Call, k engine.Key, bucket limit.Bucket, cost int64) (limit.Decision, error) {
-	l := oneLimit(c)
+	l := c.OneLimit()
 	l.Key, l.Kind, l.Token, l.Cost = k, rule.Token, bucket, cost
-	return c.Tx.Decide(l)
+	return c.Tx.Decide(&l.Limit)
 }
 
 // writeLimited replies with the five integers of redis-cell.

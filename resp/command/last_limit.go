@@ -1,0 +1,69 @@
+package command
+
+import (
+	"rlserver/engine"
+	"rlserver/engine/reserve"
+	"rlserver/engine/rule"
+)
+
+// LastLimit is the limit of the last call with one limit, and the words of its rule: most clients
+// send the same rule with each call, and it is not parsed again. The zero value has none.
+type LastLimit struct {
+	engine.Limit
+
+	of    *rule.Algorithm // nil: the words of the rule are not kept
+	words [keptWords]struct {
+		size uint8
+		text [keptSize]byte
+	}
+}
+
+const (
+	keptWords = 3
+	keptSize  = 20
+)
+
+// Has reports whether the limit has the rule of an algorithm that these words are.
+func (l *LastLimit) Has(a *rule.Algorithm, words [][]byte) bool {
+	if l.of != a || len(words) != len(a.Fields) {
+		return false
+	}
+	for i, word := range words {
+		if kept := &l.words[i]; string(word) != string(kept.text[:kept.size]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Keep records the words of which the rule of the limit was parsed, unless there are many or long
+// ones.
+func (l *LastLimit) Keep(a *rule.Algorithm, words [][]byte) {
+	if len(words) > keptWords || len(words) != len(a.Fields) || a.HasID {
+		return
+	}
+	for i, word := range words {
+		if len(word) > keptSize {
+			return
+		}
+		l.words[i].size = uint8(copy(l.words[i].text[:], word))
+	}
+	l.of = a
+}
+
+// OneLimit returns the last limit, and forgets the words of its rule: the caller sets its key and
+// its rule, and nothing else is asked of it.
+func (c *Call) OneLimit() *LastLimit {
+	l := c.Last()
+	l.of = nil
+	return l
+}
+
+// Last returns the last limit, of which nothing is asked but its rule.
+func (c *Call) Last() *LastLimit {
+	if c.last == nil {
+		c.last = new(LastLimit)
+	}
+	c.last.ID, c.last.Hold, c.last.Ban = nil, reserve.Request{}, nil
+	return c.last
+}
