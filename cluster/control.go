@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/rpc"
-	"sync"
 	"time"
 
 	"rlserver/cluster/group"
@@ -73,7 +72,7 @@ func (c *control) Follow(args MapFor, led *[]int) error {
 
 // Ask changes the members.
 func (c *control) Ask(r Request, answer *Answer) (err error) {
-	*answer, err = c.n.askFor(r)
+	*answer, err = c.n.ask(r)
 	return err
 }
 
@@ -122,60 +121,40 @@ func (n *Node) serveControl(l *mux.Layer) {
 	}
 }
 
-// peer is the connection to the control channel of another node. It is dialled when it is used.
+// peer is the connection to the control channel of another node. It is dialled when it is used, by
+// one goroutine at a time.
 type peer struct {
-	dial func() (*rpc.Client, error)
-
-	mu     sync.Mutex
-	client *rpc.Client
+	n      *Node
+	dial   func() (net.Conn, error)
+	client *rpc.Client // nil: there is no connection
 }
 
 var errTooLong = errors.New("no answer in time")
 
 // call calls the other node, and closes the connection if that fails. After an error, the reply is
 // not to be used: an answer that comes late may be written to it.
-func (p *peer) call(method string, args, reply any, timeout time.Duration) error {
-	client, err := p.connect()
-	if err != nil {
-		return err
+func (p *peer) call(method string, args, reply any, timeout time.Duration) (err error) {
+	if p.client == nil {
+		c, err := p.dial()
+		if err != nil {
+			return err
+		}
+		p.n.seeOwnAddress(c)
+		p.client = rpc.NewClient(c)
 	}
 	select {
-	case done := <-client.Go("Cluster."+method, args, reply, make(chan *rpc.Call, 1)).Done:
+	case done := <-p.client.Go("Cluster."+method, args, reply, make(chan *rpc.Call, 1)).Done:
 		err = done.Error
 	case <-time.After(timeout):
 		err = errTooLong
 	}
 	if _, answered := err.(rpc.ServerError); err != nil && !answered {
-		p.drop(client)
+		p.close()
 	}
 	return err
 }
 
-func (p *peer) connect() (*rpc.Client, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.client == nil {
-		client, err := p.dial()
-		if err != nil {
-			return nil, err
-		}
-		p.client = client
-	}
-	return p.client, nil
-}
-
-func (p *peer) drop(client *rpc.Client) {
-	client.Close()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.client == client {
-		p.client = nil
-	}
-}
-
 func (p *peer) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.client != nil {
 		p.client.Close()
 		p.client = nil
@@ -184,31 +163,21 @@ func (p *peer) close() {
 
 // peerAt returns a peer by its address.
 func (n *Node) peerAt(address string) *peer {
-	return &peer{dial: func() (*rpc.Client, error) {
-		c, err := n.port.DialAddress(address, mux.Control, n.options.Timeout)
-		if err != nil {
-			return nil, err
-		}
-		n.seeOwnAddress(c)
-		return rpc.NewClient(c), nil
+	return &peer{n: n, dial: func() (net.Conn, error) {
+		return n.port.DialAddress(address, mux.Control, n.options.Timeout)
 	}}
 }
 
 // peerNamed returns a peer by its name, whose address may change.
 func (n *Node) peerNamed(name string) *peer {
-	return n.peerWithin(name, func(string) time.Duration { return n.options.Timeout })
+	return &peer{n: n, dial: func() (net.Conn, error) { return n.port.Dial(name, mux.Control, n.options.Timeout) }}
 }
 
-// peerWithin is peerNamed with the time that it may take to dial the node.
-func (n *Node) peerWithin(name string, timeout func(name string) time.Duration) *peer {
-	return &peer{dial: func() (*rpc.Client, error) {
-		c, err := n.port.Dial(name, mux.Control, timeout(name))
-		if err != nil {
-			return nil, err
-		}
-		n.seeOwnAddress(c)
-		return rpc.NewClient(c), nil
-	}}
+// callNode calls a node once, by its name.
+func (n *Node) callNode(name, method string, args, reply any, timeout time.Duration) error {
+	p := n.peerNamed(name)
+	defer p.close()
+	return p.call(method, args, reply, timeout)
 }
 
 // seeOwnAddress notes from where other nodes are reached, if the node listens on all addresses and

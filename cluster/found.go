@@ -216,9 +216,7 @@ func (n *Node) found(m *Map) error {
 			if member.Name == n.self.Name {
 				continue
 			}
-			p := n.peerNamed(member.Name)
-			err := p.call("Create", next, &struct{}{}, n.options.Timeout*10)
-			p.close()
+			err := n.callNode(member.Name, "Create", next, &struct{}{}, n.options.Timeout*10)
 			if err != nil && !founded {
 				return fmt.Errorf("making the cluster: node %s: %w", member.Name, err)
 			}

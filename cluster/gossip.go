@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"time"
 
@@ -99,7 +100,9 @@ func (n *Node) wake() {
 
 // exchange exchanges reports with one member.
 func (n *Node) exchange(ctx context.Context, name string) {
-	p := n.peerWithin(name, n.exchangeTimeout)
+	p := &peer{n: n, dial: func() (net.Conn, error) {
+		return n.port.Dial(name, mux.Control, n.exchangeTimeout(name))
+	}}
 	defer p.close()
 	n.rounds(ctx, min(2*n.options.roundInterval, n.options.Wanted/4), func() {
 		var theirs Report

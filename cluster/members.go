@@ -308,14 +308,8 @@ type Request struct {
 	Passed bool    // by a member that takes the called one for the leader of group 0
 }
 
-// ask has the leader of group 0 carry out a request, and returns the map.
-func (n *Node) ask(r Request) (*Map, error) {
-	answer, err := n.askFor(r)
-	return answer.Map, err
-}
-
-// askFor is ask with all of the answer.
-func (n *Node) askFor(r Request) (answer Answer, err error) {
+// ask has the leader of group 0 carry out a request.
+func (n *Node) ask(r Request) (answer Answer, err error) {
 	l := n.Leader(0)
 	switch {
 	case n.Map() == nil:
@@ -324,9 +318,7 @@ func (n *Node) askFor(r Request) (answer Answer, err error) {
 		return answer, ErrNoMajority
 	case l.Name != n.self.Name:
 		r.Passed = true
-		p := n.peerNamed(l.Name)
-		defer p.close()
-		if err := p.call("Ask", r, &answer, n.options.Timeout*4); err != nil {
+		if err := n.callNode(l.Name, "Ask", r, &answer, n.options.Timeout*4); err != nil {
 			return answer, err
 		}
 		n.follow(answer.Map)

@@ -120,10 +120,8 @@ func (n *Node) sharePolicies(ctx context.Context) (missing []int) {
 			if node == n.self.Name {
 				return n.followFor(m, groups)
 			}
-			p := n.peerNamed(node)
-			defer p.close()
 			led := new([]int) // an answer that comes late may be written to it
-			if p.call("Follow", MapFor{*m, groups}, led, n.options.Timeout) != nil {
+			if n.callNode(node, "Follow", MapFor{*m, groups}, led, n.options.Timeout) != nil {
 				return nil
 			}
 			return *led

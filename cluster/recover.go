@@ -63,12 +63,11 @@ func (n *Node) probe() (there []string) {
 			if m.Name == n.self.Name {
 				continue
 			}
-			p := n.peerNamed(m.Name)
 			var theirs Greeting
-			if p.call("Greet", n.greeting(), &theirs, n.options.Timeout/4) == nil && theirs.Member.Name == m.Name {
+			err := n.callNode(m.Name, "Greet", n.greeting(), &theirs, n.options.Timeout/4)
+			if err == nil && theirs.Member.Name == m.Name {
 				there = append(there, m.Name)
 			}
-			p.close()
 		}
 		time.Sleep(seekInterval)
 	}

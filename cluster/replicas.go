@@ -274,10 +274,8 @@ func (n *Node) removed(number int, g *group.Group) bool {
 	if name == "" || name == n.self.Name {
 		return false
 	}
-	p := n.peerNamed(name)
-	defer p.close()
 	var answer Removed
-	err := p.call("Removed", RemovedArgs{number, g.ID()}, &answer, n.options.Timeout)
+	err := n.callNode(name, "Removed", RemovedArgs{number, g.ID()}, &answer, n.options.Timeout)
 	return err == nil && answer.Known && answer.Removed && answer.Term >= g.Status().Term
 }
 

@@ -65,12 +65,10 @@ func (n *Node) shareMap() {
 			continue
 		}
 		work.Go(func() {
-			p := n.peerNamed(name)
-			defer p.close()
 			var theirs Report
 			own := r
 			own.Wanted = n.wanted.Send(name, time.Now())
-			err := p.call("Exchange", own, &theirs, n.options.Timeout)
+			err := n.callNode(name, "Exchange", own, &theirs, n.options.Timeout)
 			if err == nil && theirs.MapVersion < r.Map.Version {
 				err = fmt.Errorf("it has version %d of the map, and this is %d", theirs.MapVersion, r.Map.Version)
 			}
@@ -105,7 +103,7 @@ const usersRetry = 20 * time.Millisecond
 // 0 it tries again for some time. refused reports that the error is that of ApplyUsers.
 func (n *Node) ChangeUsers(change []byte, within time.Duration) (deleted int, refused bool, err error) {
 	for end := time.Now().Add(within); ; time.Sleep(usersRetry) {
-		answer, err := n.askFor(Request{Users: change})
+		answer, err := n.ask(Request{Users: change})
 		if err == nil {
 			return answer.Deleted, false, nil
 		}

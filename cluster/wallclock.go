@@ -149,10 +149,8 @@ func (n *Node) askAll(m *Map, number int, wait time.Duration) map[string]Time {
 		}
 		asked++
 		go func() {
-			p := n.peerNamed(member.Name)
-			defer p.close()
 			var t Time // which may still be written to after an error
-			if p.call("Time", number, &t, wait) != nil {
+			if n.callNode(member.Name, "Time", number, &t, wait) != nil {
 				answers <- nil
 				return
 			}
