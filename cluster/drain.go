@@ -127,7 +127,7 @@ func (n *Node) takers(number int) (names []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, name := range n.Map().Replicas[number] {
-		r := n.reports[name]
+		r := n.others[name].report
 		if name != n.self.Name && n.upLocked(name) && !r.Leaving && !r.Declines[number] {
 			names = append(names, name)
 		}

@@ -177,7 +177,9 @@ func (n *Node) report(to string) Report {
 	n.orders++
 	r.Order, r.Start, r.Starts, r.History = n.orders, n.nonce, n.starts, n.history
 	r.Accepts, r.Refuses = n.verdicts()
-	r.Trusts = n.trustedNames()
+	if trusted := n.trusted.Load(); trusted != nil {
+		r.Trusts = *trusted
+	}
 	r.Declines = maps.Clone(n.declined)
 	n.mu.Unlock()
 	r.Clock, _ = n.options.Clock.Read()
@@ -253,18 +255,17 @@ func (n *Node) noteReport(r Report) {
 	if of := n.seen.Nodes[r.Node]; of == nil || of.Start != r.Start || of.order != r.Order {
 		return
 	}
-	now := time.Now()
-	n.reportedAt[r.Node] = now
-	n.offsets[r.Node] = r.Clock - n.options.Clock.Elapsed().Microseconds()
-	if before, ok := n.reports[r.Node]; !ok || before.differs(&r) {
+	o := n.others[r.Node]
+	if o.at.IsZero() || o.report.differs(&r) {
 		n.wakeLocked()
 	}
-	n.reports[r.Node] = r
+	o.report, o.at, o.offset = r, time.Now(), r.Clock-n.options.Clock.Elapsed().Microseconds()
+	n.others[r.Node] = o
 	for i := range n.leaders {
 		term, leads := r.Leads[i]
 		switch l := &n.leaders[i]; {
 		case leads && term >= l.term:
-			*l = leader{r.Node, term, ledBy{r.Members[i], r.KeepUp[i]}, r.MapVersion}
+			*l = leader{r.Node, term, r.Members[i], r.KeepUp[i], r.MapVersion}
 		case !leads && l.name == r.Node:
 			l.name = ""
 		}
@@ -273,8 +274,7 @@ func (n *Node) noteReport(r Report) {
 
 // upLocked reports whether a node has reported a short time ago. n.mu is held.
 func (n *Node) upLocked(name string) bool {
-	at, reported := n.reportedAt[name]
-	return reported && time.Since(at) < n.options.Timeout
+	return time.Since(n.others[name].at) < n.options.Timeout
 }
 
 // up is upLocked, for this node as well.

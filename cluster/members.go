@@ -76,12 +76,7 @@ func (n *Node) follow(m *Map) {
 // pruneLocked forgets what is known of nodes that are no members any more. n.mu is held.
 func (n *Node) pruneLocked() {
 	prune(n.seen.Nodes, n.m)
-	prune(n.reports, n.m)
-	prune(n.reportedAt, n.m)
-	prune(n.accepted, n.m)
-	prune(n.offsets, n.m)
-	prune(n.off, n.m)
-	prune(n.trips, n.m)
+	prune(n.others, n.m)
 	n.trustLocked()
 }
 
@@ -218,22 +213,16 @@ func (n *Node) reported(name string) (Member, bool) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	r, ok := n.reports[name]
-	return r.Member, ok
+	o := n.others[name]
+	return o.report.Member, !o.at.IsZero()
 }
 
 // gone reports whether no group has a replica on a node, as their leaders say, who know the map.
 func (n *Node) gone(name string, version uint64) bool {
 	for number := range n.Map().Groups() {
-		have, known := n.membersKnown(number)
-		n.mu.Lock()
-		current := n.leaders[number].mapVersion == version
-		n.mu.Unlock()
-		if g := n.Group(number); g != nil && g.Status().Leads {
-			current = n.Map().Version == version
-		}
-		if !known || !current ||
-			slices.ContainsFunc(have, func(s group.Server) bool { return s.ID.Node == name }) {
+		by, known := n.leaderOf(number)
+		if !known || by.mapVersion != version ||
+			slices.ContainsFunc(by.members, func(s group.Server) bool { return s.ID.Node == name }) {
 			return false
 		}
 	}

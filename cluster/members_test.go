@@ -58,8 +58,8 @@ func (f *fleet) matches(names ...string) {
 				}
 			}
 			for g, want := range m.Replicas {
-				if have, known := n.membersKnown(g); !known || !matches(want, have) {
-					return fmt.Errorf("group %d has %v, want %v, says %s", g, have, want, n.Name())
+				if by, known := n.leaderOf(g); !known || !matches(want, by.members) {
+					return fmt.Errorf("group %d has %v, want %v, says %s", g, by.members, want, n.Name())
 				}
 				if has := n.Group(g) != nil; has != strings.Contains(strings.Join(want, " "), n.Name()) {
 					return fmt.Errorf("node %s has a replica of group %d: %v, of %v", n.Name(), g, has, want)
@@ -280,9 +280,8 @@ func TestANodeIsForgotten(t *testing.T) {
 		for _, n := range f.nodes[:3] {
 			n.mu.Lock()
 			_, seen := n.seen.Nodes["d"]
-			_, reported := n.reports["d"]
-			_, clock := n.offsets["d"]
-			known := seen || reported || clock || n.accepted["d"]
+			d := n.others["d"]
+			known := seen || !d.at.IsZero() || d.offset != 0 || d.accepted
 			n.mu.Unlock()
 			if known {
 				return fmt.Errorf("node %s knows it", n.self.Name)
@@ -386,10 +385,10 @@ func TestANodeThatHasLostItsDataIsANewMember(t *testing.T) {
 	f.matches("a", "b", "c")
 	f.eventually("it is another instance in all groups", func() error {
 		for g := range f.nodes[0].Map().Replicas {
-			have, _ := f.nodes[0].membersKnown(g)
-			for _, s := range have {
+			by, _ := f.nodes[0].leaderOf(g)
+			for _, s := range by.members {
 				if s.ID.Node == "c" && s.ID.Instance == before {
-					return fmt.Errorf("group %d: %v", g, have)
+					return fmt.Errorf("group %d: %v", g, by.members)
 				}
 			}
 		}

@@ -217,16 +217,16 @@ func (n *Node) replicaOn(number int, node string) (group.ReplicaID, bool) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	r, heard := n.reports[node]
-	have, ok := r.Replicas[number]
-	return group.ReplicaID{Node: node, Instance: have.Instance}, heard && ok && n.upLocked(node)
+	have, ok := n.others[node].report.Replicas[number]
+	return group.ReplicaID{Node: node, Instance: have.Instance}, ok && n.upLocked(node)
 }
 
 // caughtUp reports whether a non-voter is close to the leader.
 func (n *Node) caughtUp(number int, g *group.Group, id group.ReplicaID) bool {
 	n.mu.Lock()
-	applied, at := n.reports[id.Node].Replicas[number].Applied, n.reportedAt[id.Node]
+	o := n.others[id.Node]
 	n.mu.Unlock()
+	applied, at := o.report.Replicas[number].Applied, o.at
 	k := &n.movers[number].mark
 	now := time.Now()
 	if k.id == id && applied >= k.index && at.After(k.at) {
@@ -273,22 +273,9 @@ func (n *Node) Moves() (count int) {
 		return 0
 	}
 	for number, want := range m.Replicas {
-		if have, ok := n.membersKnown(number); ok && !matches(want, have) {
+		if by, ok := n.leaderOf(number); ok && !matches(want, by.members) {
 			count++
 		}
 	}
 	return count
-}
-
-// membersKnown returns the members of a group, as its leader says.
-func (n *Node) membersKnown(number int) ([]group.Server, bool) {
-	if g := n.Group(number); g != nil {
-		if st := g.Status(); st.Leads {
-			return st.Members, true
-		}
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	l := n.leaders[number]
-	return l.members, l.name != "" && n.upLocked(l.name)
 }

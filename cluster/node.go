@@ -123,11 +123,10 @@ type Node struct {
 
 	mu          sync.Mutex
 	m           *Map                 // nil: this node belongs to no cluster yet
-	reports     map[string]Report    // the last ones, by name
+	others      map[string]other     // what is known of other nodes, by name
 	warned      map[string]time.Time // what was logged, see warnOften
 	invitations []string             // addresses to join
 	addresses   map[string]string    // where nodes were last found, by name
-	reportedAt  map[string]time.Time // when nodes have last reported, by name
 	seen        seen                 // of the others
 	stored      string               // what the file of that has; of the goroutine that writes it
 	saveSeen    chan struct{}        // capacity 1: a start is to be written
@@ -136,21 +135,17 @@ type Node struct {
 	startStored bool                 // they are in the directory: others may hear of this start
 	orders      uint64               // how many reports it has made
 	setBack     string               // why it is refused by others; "": it is not
-	accepted    map[string]bool      // nodes that accept this start
 	awaited     time.Duration        // how long that of all others was waited for
 	allReported bool                 // all have, or were waited for long enough
-	offsets     map[string]int64     // their system clocks minus this monotonic clock, µs
-	off         map[string]bool      // nodes whose system clocks are not followed
 	leaders     []leader             // of each group, as other nodes report
 	// groups that this node was told to hand over, and does not get back, see drain.go
 	declined map[int]bool
 	ready    chan struct{} // closed when the groups are open
 	changed  chan struct{} // closed, and replaced, when there is work for a round
 
-	trusted atomic.Pointer[map[string]bool] // whose replicas are spoken with; nil: nobody's
+	trusted atomic.Pointer[[]string] // whose replicas are spoken with, sorted; nil: nobody's
 
-	syncTimes latest             // of the disk of this node
-	trips     map[string]*latest // round trips to other nodes, by name; under mu
+	syncTimes latest // of the disk of this node
 	// of the goroutine that balances
 	slow     int               // at how many intervals in a row another disk was much faster
 	yielded  map[int]time.Time // when groups were handed to a faster disk
@@ -168,11 +163,22 @@ type opened struct {
 	groups []*group.Group // by number, nil without a replica here
 }
 
-// leader is who leads a group, as it says.
+// other is what a node knows of another one.
+type other struct {
+	report   Report    // the last one
+	at       time.Time // when that has come; zero: there is none
+	accepted bool      // it accepts this start
+	offset   int64     // its system clock minus this monotonic clock, µs
+	off      bool      // its system clock is not followed, which may be that of this node as well
+	trips    *latest   // round trips to it; nil: none is known
+}
+
+// leader is who leads a group, and what that node says of it.
 type leader struct {
-	name string // "": none is known
-	term uint64
-	ledBy
+	name       string // "": none is known
+	term       uint64
+	members    []group.Server
+	keepUp     []group.ReplicaID
 	mapVersion uint64 // of the map that it knows
 }
 
@@ -202,11 +208,8 @@ func Open(o Options) (*Node, error) {
 			Name: o.Name, ID: hex.EncodeToString(id[:]), Address: addressOf(o.Listener.Addr()),
 			Host: o.Host, Port: o.Port, TLSPort: o.TLSPort, Version: o.Version, Instance: rand.Uint64(),
 		},
-		addresses: make(map[string]string), reportedAt: make(map[string]time.Time), reports: make(map[string]Report),
-		saveSeen: make(chan struct{}, 1), accepted: make(map[string]bool),
-		offsets: make(map[string]int64), off: make(map[string]bool),
-		ready: make(chan struct{}), out: make(chan struct{}),
-		trips: make(map[string]*latest), yielded: make(map[int]time.Time),
+		addresses: make(map[string]string), others: make(map[string]other), saveSeen: make(chan struct{}, 1),
+		ready: make(chan struct{}), out: make(chan struct{}), yielded: make(map[int]time.Time),
 		declined: make(map[int]bool), warned: make(map[string]time.Time), changed: make(chan struct{}),
 	}
 	n.leave = sync.OnceFunc(func() { close(n.out) })
@@ -542,6 +545,6 @@ func (n *Node) AwaitChange(ctx context.Context, number int) {
 func (n *Node) LastReport(name string) (ago time.Duration, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	at, ok := n.reportedAt[name]
-	return time.Since(at), ok
+	at := n.others[name].at
+	return time.Since(at), !at.IsZero()
 }

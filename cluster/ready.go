@@ -12,29 +12,23 @@ import (
 // majority then. What counts is what the leader of a group says about its members: who votes, and
 // who stores what it proposes. The node that is asked needs its own replicas as well.
 
-// ledBy is what is known of a group from the node that leads it.
-type ledBy struct {
-	members []group.Server
-	keepUp  []group.ReplicaID
-}
-
-// ledNow returns what the leader of a group says; false if none has reported a short time ago.
-func (n *Node) ledNow(number int) (by ledBy, ok bool) {
+// leaderOf returns what the leader of a group says; false if none has reported a short time ago.
+func (n *Node) leaderOf(number int) (by leader, ok bool) {
 	if g := n.Group(number); g != nil {
 		if st := g.Status(); st.Leads {
-			return ledBy{st.Members, g.KeepUp()}, true
+			return leader{n.self.Name, st.Term, st.Members, g.KeepUp(), n.Map().Version}, true
 		}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	l := n.leaders[number]
-	return l.ledBy, l.name != "" && n.upLocked(l.name)
+	return l, l.name != "" && n.upLocked(l.name)
 }
 
 // atRisk returns why a group, of which some nodes should have a replica, might not survive the loss
 // of any one node, or the replica that this node should have is not in order; "": neither.
 func (n *Node) atRisk(number int, want []string) string {
-	by, known := n.ledNow(number)
+	by, known := n.leaderOf(number)
 	if !known {
 		return "no leader that this node hears says who its members are"
 	}
@@ -73,7 +67,7 @@ func (n *Node) atRisk(number int, want []string) string {
 
 // stays reports whether a replica of a group is there, stores what its leader proposes and is not
 // about to stop.
-func (n *Node) stays(id group.ReplicaID, by ledBy) bool {
+func (n *Node) stays(id group.ReplicaID, by leader) bool {
 	if !slices.Contains(by.keepUp, id) {
 		return false
 	}
@@ -82,5 +76,5 @@ func (n *Node) stays(id group.ReplicaID, by ledBy) bool {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.upLocked(id.Node) && !n.reports[id.Node].Leaving
+	return n.upLocked(id.Node) && !n.others[id.Node].report.Leaving
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -179,7 +178,9 @@ func (n *Node) verdicts() (accepts map[string]uint64, refuses map[string]Refusal
 func (n *Node) receiveVerdict(r *Report) {
 	refusal, refused := r.Refuses[n.self.Name]
 	if !refused || refusal.Start != n.nonce {
-		n.accepted[r.Node] = n.accepted[r.Node] || r.Accepts[n.self.Name] == n.nonce
+		o := n.others[r.Node]
+		o.accepted = o.accepted || r.Accepts[n.self.Name] == n.nonce
+		n.others[r.Node] = o
 		n.trustLocked()
 		return
 	}
@@ -221,7 +222,7 @@ func (n *Node) await(passed time.Duration) {
 func (n *Node) silentLocked() (names []string) {
 	if n.m != nil {
 		for _, member := range n.m.Members {
-			if member.Name != n.self.Name && !n.accepted[member.Name] {
+			if member.Name != n.self.Name && !n.others[member.Name].accepted {
 				names = append(names, member.Name)
 			}
 		}
@@ -234,7 +235,7 @@ func (n *Node) silentLocked() (names []string) {
 func (n *Node) exchangeTimeout(name string) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.allReported || n.accepted[name] {
+	if n.allReported || n.others[name].accepted {
 		return n.options.Timeout
 	}
 	return 2 * n.options.Timeout
@@ -250,12 +251,14 @@ func (n *Node) trustLocked() {
 		return
 	}
 	n.allReported = true
-	trusted := make(map[string]bool)
-	for name, accepted := range n.accepted {
-		of := n.seen.Nodes[name]
-		trusted[name] = accepted && (of == nil || of.why == "")
+	var trusted []string
+	for name, o := range n.others {
+		if of := n.seen.Nodes[name]; o.accepted && (of == nil || of.why == "") {
+			trusted = append(trusted, name)
+		}
 	}
-	if before := n.trusted.Swap(&trusted); before == nil || !maps.Equal(*before, trusted) {
+	slices.Sort(trusted)
+	if before := n.trusted.Swap(&trusted); before == nil || !slices.Equal(*before, trusted) {
 		n.wakeLocked()
 	}
 }
@@ -263,7 +266,7 @@ func (n *Node) trustLocked() {
 // trusts reports whether replicas on this node speak with those of another one.
 func (n *Node) trusts(name string) bool {
 	trusted := n.trusted.Load()
-	return name == n.self.Name || trusted != nil && (*trusted)[name]
+	return name == n.self.Name || trusted != nil && slices.Contains(*trusted, name)
 }
 
 // speakTogether reports whether the replicas of this node and of another one speak with each other,
@@ -274,20 +277,7 @@ func (n *Node) speakTogether(name string) bool {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.trusts(name) && slices.Contains(n.reports[name].Trusts, n.self.Name)
-}
-
-// trustedNames returns the nodes whose replicas the own ones speak with, sorted.
-func (n *Node) trustedNames() (names []string) {
-	if trusted := n.trusted.Load(); trusted != nil {
-		for name, is := range *trusted {
-			if is {
-				names = append(names, name)
-			}
-		}
-	}
-	slices.Sort(names)
-	return names
+	return n.trusts(name) && slices.Contains(n.others[name].report.Trusts, n.self.Name)
 }
 
 // keepSeen writes the file when it is due, until the context ends.

@@ -86,8 +86,7 @@ func TestWhatANodeHasShownIsExpectedOfIt(t *testing.T) {
 func TestALateReportReplacesNoLaterOne(t *testing.T) {
 	n := &Node{
 		saveSeen: make(chan struct{}, 1), changed: make(chan struct{}), options: Options{Clock: clock.System()},
-		reportedAt: make(map[string]time.Time), offsets: make(map[string]int64), reports: make(map[string]Report),
-		leaders: make([]leader, 1),
+		others: make(map[string]other), leaders: make([]leader, 1),
 	}
 	report := func(order uint64, leads map[int]uint64) Report {
 		return Report{Node: "c", Start: 11, Starts: 1, History: []uint64{11}, Order: order, Leads: leads}
@@ -97,7 +96,7 @@ func TestALateReportReplacesNoLaterOne(t *testing.T) {
 	require.True(t, n.judge(&after, "x"))
 	n.noteReport(after)
 	n.noteReport(before)
-	assert.EqualValues(t, 2, n.reports["c"].Order)
+	assert.EqualValues(t, 2, n.others["c"].report.Order)
 	assert.Empty(t, n.leaders[0].name, "it leads no more")
 }
 
@@ -271,7 +270,7 @@ func TestANodeWaitsForWhatOthersHaveSeen(t *testing.T) {
 		n := &Node{
 			options: Options{roundInterval: round, awaitOthers: most, Timeout: most}, self: Member{Name: "c"},
 			m: &Map{Members: []Member{{Name: "a"}, {Name: "b"}, {Name: "c"}}}, nonce: 20, allReported: state == nil,
-			accepted: make(map[string]bool), changed: make(chan struct{}), log: slog.New(slog.DiscardHandler),
+			others: make(map[string]other), changed: make(chan struct{}), log: slog.New(slog.DiscardHandler),
 			leave: func() {},
 		}
 		n.await(0)
@@ -360,7 +359,7 @@ func TestANodeThatWasSetBackWaitsForWhoKnows(t *testing.T) {
 		for i, name := range map[int]string{1: "c", 2: "b"} {
 			n := f.nodes[i]
 			n.mu.Lock()
-			accepted := n.accepted[name]
+			accepted := n.others[name].accepted
 			n.mu.Unlock()
 			if !accepted {
 				return fmt.Errorf("%s is not accepted", n.Name())

@@ -28,49 +28,39 @@ func (l *latest) add(d time.Duration) {
 	l.count++
 }
 
-// sorted returns the latest durations, nil before there are enough.
-func (l *latest) sorted() []time.Duration {
+// longerThan returns the one that is longer than a number of others, 0 before there are enough.
+func (l *latest) longerThan(others int) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.count < latestKept {
-		return nil
+		return 0
 	}
-	return slices.Sorted(slices.Values(l.list[:]))
+	return slices.Sorted(slices.Values(l.list[:]))[others]
 }
 
 // median returns the middle one, 0 before there are enough.
-func (l *latest) median() time.Duration {
-	if list := l.sorted(); list != nil {
-		return list[latestKept/2]
-	}
-	return 0
-}
+func (l *latest) median() time.Duration { return l.longerThan(latestKept / 2) }
 
 // least returns the shortest, 0 before there are enough: a machine that is busy adds to the others.
-func (l *latest) least() time.Duration {
-	if list := l.sorted(); list != nil {
-		return list[0]
-	}
-	return 0
-}
+func (l *latest) least() time.Duration { return l.longerThan(0) }
 
 // timed notes how long an exchange with a node took.
 func (n *Node) timed(name string, took time.Duration) {
 	n.mu.Lock()
-	trips := n.trips[name]
-	if trips == nil {
-		trips = new(latest)
-		n.trips[name] = trips
+	o := n.others[name]
+	if o.trips == nil {
+		o.trips = new(latest)
+		n.others[name] = o
 	}
 	n.mu.Unlock()
-	trips.add(took)
+	o.trips.add(took)
 }
 
 // roundTrip returns how long a message to a node and its answer take, 0 if that is not known.
 func (n *Node) roundTrip(name string) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if trips := n.trips[name]; trips != nil && n.upLocked(name) {
+	if trips := n.others[name].trips; trips != nil && n.upLocked(name) {
 		return trips.least()
 	}
 	return 0
@@ -91,7 +81,7 @@ func (n *Node) syncTime(name string) time.Duration {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.reports[name].SyncTime
+	return n.others[name].report.SyncTime
 }
 
 // neededTimeout returns the --cluster-timeout that a round trip and the disk need: a leader that
@@ -185,7 +175,7 @@ func (n *Node) yield(now time.Time, kept time.Duration) (number int, to string) 
 func (n *Node) mayLead(number int, name string, kept time.Duration) bool {
 	id, up := n.replicaOn(number, name)
 	n.mu.Lock()
-	should := n.reports[name]
+	should := n.others[name].report
 	n.mu.Unlock()
 	return up && !should.Leaving && !should.Declines[number] &&
 		n.Group(number).KeptUp(id) > kept

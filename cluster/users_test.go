@@ -66,7 +66,9 @@ func TestTheLogNamesANodeWithoutTheChangedUsers(t *testing.T) {
 	f.stop(2)
 	for _, n := range f.nodes[:2] { // they have heard it a moment ago, and go on to think so
 		n.mu.Lock()
-		n.reportedAt["c"] = time.Now().Add(time.Hour)
+		c := n.others["c"]
+		c.at = time.Now().Add(time.Hour)
+		n.others["c"] = c
 		n.mu.Unlock()
 	}
 	change("ben")

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -36,16 +37,22 @@ func middle(clocks []int64, other int64) int64 {
 
 // middleClock is group.Options.Clocks: the clock in the middle of those of the nodes that are up.
 func (n *Node) middleClock(own, now int64) int64 {
-	elapsed := n.options.Clock.Elapsed().Microseconds()
+	clocks := n.clocksAt(n.options.Clock.Elapsed(), own)
+	return middle(slices.Collect(maps.Values(clocks)), now)
+}
+
+// clocksAt returns the system clocks of the nodes that are up when a time has passed on the
+// monotonic clock, and the own one, by name, Unix µs.
+func (n *Node) clocksAt(elapsed time.Duration, own int64) map[string]int64 {
+	clocks := map[string]int64{n.self.Name: own}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	clocks := []int64{own}
-	for name, offset := range n.offsets {
+	for name, o := range n.others {
 		if n.upLocked(name) {
-			clocks = append(clocks, offset+elapsed)
+			clocks[name] = o.offset + elapsed.Microseconds()
 		}
 	}
-	return middle(clocks, now)
+	return clocks
 }
 
 // Time is what a node knows about the time, in Unix ms.
@@ -191,15 +198,7 @@ func (n *Node) compareClocks() {
 		return
 	}
 	wall, elapsed := n.options.Clock.Read()
-	clocks := map[string]int64{n.self.Name: wall}
-	n.mu.Lock()
-	for name, offset := range n.offsets {
-		if n.upLocked(name) {
-			clocks[name] = offset + elapsed.Microseconds()
-		}
-	}
-	n.mu.Unlock()
-	for name, clock := range clocks {
+	for name, clock := range n.clocksAt(elapsed, wall) {
 		n.compareClock(name, clock/1000-ms)
 	}
 }
@@ -208,10 +207,12 @@ func (n *Node) compareClocks() {
 func (n *Node) compareClock(name string, aheadMS int64) {
 	ahead := time.Duration(aheadMS) * time.Millisecond
 	n.mu.Lock()
-	was := n.off[name]
+	o := n.others[name]
+	was := o.off
 	now := ahead.Abs() > clockTolerance || was && ahead.Abs() >= clockTolerance/2
 	if now != was {
-		n.off[name] = now
+		o.off = now
+		n.others[name] = o
 	}
 	n.mu.Unlock()
 	switch {
@@ -229,7 +230,7 @@ func (n *Node) compareClock(name string, aheadMS int64) {
 func (n *Node) ClockOff(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.off[name]
+	return n.others[name].off
 }
 
 // clusterTime returns the time of the first group of which the replica here is up to date, Unix ms.
@@ -254,6 +255,6 @@ func (n *Node) upToDate(number int, g *group.Group) bool {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	committed, leads := n.reports[st.Leader].Committed[number]
+	committed, leads := n.others[st.Leader].report.Committed[number]
 	return leads && n.upLocked(st.Leader) && st.Applied >= committed
 }

@@ -39,8 +39,7 @@ func TestTheSystemClockIsComparedWithTheTimeOfGroupsThatAreUpToDate(t *testing.T
 		var log lines
 		n := &Node{
 			options: Options{Clock: off, Timeout: patience}, log: slog.New(slog.NewTextHandler(&log, nil)),
-			reports: make(map[string]Report), reportedAt: make(map[string]time.Time),
-			off: make(map[string]bool),
+			others: make(map[string]other),
 		}
 		of := f.nodes[2]
 		groups := slices.Clone(of.groups())
@@ -52,7 +51,7 @@ func TestTheSystemClockIsComparedWithTheTimeOfGroupsThatAreUpToDate(t *testing.T
 			}
 		}
 		for _, name := range []string{"a", "b"} {
-			n.reports[name], n.reportedAt[name] = Report{Committed: ends}, time.Now()
+			n.others[name] = other{report: Report{Committed: ends}, at: time.Now()}
 		}
 		n.opened.Store(&opened{of.Map(), groups})
 		n.compareClocks()
@@ -167,7 +166,7 @@ func TestSlowClocksCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = time.Second
 		now := time.Now().UnixMilli()
-		n := &Node{options: Options{Timeout: timeout, Clock: clock.System()}, off: make(map[string]bool),
+		n := &Node{options: Options{Timeout: timeout, Clock: clock.System()}, others: make(map[string]other),
 			warned: make(map[string]time.Time), log: slog.New(slog.DiscardHandler),
 			m: &Map{Replicas: [][]string{{"a", "b", "c"}}}}
 		for _, c := range []struct{ takes, wantAhead time.Duration }{
