@@ -23,7 +23,8 @@ func (n *Node) balance(ctx context.Context) {
 		n.checkTimeout()
 		within, cancel := context.WithTimeout(ctx, 2*n.options.Timeout)
 		defer cancel()
-		if err := n.handOver(within, "the node was elected again after an order", false); err != nil {
+		reasons := n.handOver(within, "the node was elected again after an order", false)
+		if err := notHandedOver(reasons); err != nil {
 			n.warnOften("this node leads groups that it was told to hand over", "because", err)
 		}
 		if number, to := n.yield(time.Now(), balanceAfter*n.options.balanceInterval); to != "" {

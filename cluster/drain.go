@@ -25,14 +25,9 @@ const drainInterval = 20 * time.Millisecond
 // goes on trying. why is for the log.
 func (n *Node) HandOver(ctx context.Context, why string) error {
 	n.decline(n.leads)
-	err := n.handOver(ctx, why, true)
-	if failed, ok := errors.AsType[*NotHandedOverError](err); ok {
-		maps.DeleteFunc(failed.Reasons, func(number int, _ error) bool { return !n.leads(number) })
-		if len(failed.Reasons) == 0 {
-			return nil
-		}
-	}
-	return err
+	reasons := n.handOver(ctx, why, true)
+	maps.DeleteFunc(reasons, func(number int, _ error) bool { return !n.leads(number) })
+	return notHandedOver(reasons)
 }
 
 // Leave is HandOver for a node that is about to stop, with all groups.
@@ -42,17 +37,17 @@ func (n *Node) Leave(ctx context.Context, why string) error {
 	if m := n.Map(); m != nil && len(m.Members) == 1 {
 		return nil
 	}
-	return n.handOver(ctx, why, true)
+	return notHandedOver(n.handOver(ctx, why, true))
 }
 
 // Drain declines all groups, and returns when this node leads none. If the context ends before, it
 // returns a *NotHandedOverError, and the node goes on trying.
 func (n *Node) Drain(ctx context.Context, why string) error {
 	n.decline(func(int) bool { return true })
-	var last error
+	var last map[int]error
 	for {
-		if err := n.handOver(ctx, why, false); err != nil && (last == nil || ctx.Err() == nil) {
-			last = err
+		if reasons := n.handOver(ctx, why, false); len(reasons) > 0 && (last == nil || ctx.Err() == nil) {
+			last = reasons
 		}
 		led := n.led()
 		if len(led) == 0 {
@@ -60,7 +55,11 @@ func (n *Node) Drain(ctx context.Context, why string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return stillLed(led, last)
+			reasons := make(map[int]error)
+			for _, number := range led {
+				reasons[number] = cmp.Or(last[number], errEnds)
+			}
+			return notHandedOver(reasons)
 		case <-time.After(drainInterval):
 		}
 	}
@@ -92,8 +91,9 @@ func (n *Node) Drained() bool {
 }
 
 // handOver makes other nodes lead the groups that this one leads and declines: nodes that take
-// them, and if there is none anyone, if that is allowed.
-func (n *Node) handOver(ctx context.Context, why string, anyone bool) error {
+// them, and if there is none anyone, if that is allowed. It returns why groups were not handed
+// over.
+func (n *Node) handOver(ctx context.Context, why string, anyone bool) (reasons map[int]error) {
 	groups := n.groups()
 	var work sync.WaitGroup
 	errs := make([]error, len(groups))
@@ -109,16 +109,13 @@ func (n *Node) handOver(ctx context.Context, why string, anyone bool) error {
 		work.Go(func() { errs[number] = g.HandOver(ctx, why, takers...) })
 	}
 	work.Wait()
-	failed := &NotHandedOverError{Reasons: make(map[int]error)}
+	reasons = make(map[int]error)
 	for number, err := range errs {
 		if err != nil {
-			failed.Reasons[number] = err
+			reasons[number] = err
 		}
 	}
-	if len(failed.Reasons) == 0 {
-		return nil
-	}
-	return failed
+	return reasons
 }
 
 // takers returns the other nodes that should have a replica of a group, have reported a short time
@@ -164,17 +161,12 @@ var (
 // NotHandedOverError reports groups that were not handed over.
 type NotHandedOverError struct{ Reasons map[int]error }
 
-// stillLed returns the error for groups that are led, with the reasons of the last attempt.
-func stillLed(led []int, last error) *NotHandedOverError {
-	e := &NotHandedOverError{Reasons: make(map[int]error)}
-	before, _ := errors.AsType[*NotHandedOverError](last)
-	for _, number := range led {
-		e.Reasons[number] = errEnds
-		if before != nil {
-			e.Reasons[number] = cmp.Or(before.Reasons[number], errEnds)
-		}
+// notHandedOver returns the error for groups with the reasons, nil if there are none.
+func notHandedOver(reasons map[int]error) error {
+	if len(reasons) == 0 {
+		return nil
 	}
-	return e
+	return &NotHandedOverError{reasons}
 }
 
 // Error names the groups of each reason.
