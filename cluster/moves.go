@@ -19,15 +19,21 @@ const maxMoves = 2
 
 // members is what the next change of a group's members depends on.
 type members struct {
-	want []string // names of nodes
-	have []group.Server
-	self group.ReplicaID // which leads
-	// now returns the replica that a node has at present; false if the node is not there
-	now func(node string) (group.ReplicaID, bool)
-	// keepsUp reports whether a replica stores what the leader proposes
-	keepsUp func(group.ReplicaID) bool
-	// caughtUp reports whether a non-voter has what the group has committed
-	caughtUp func(group.ReplicaID) bool
+	n      *Node // which leads
+	number int   // of the group
+	g      *group.Group
+	want   []string // names of nodes
+	have   []group.Server
+	keepUp []group.ReplicaID // those that store what the leader proposes
+}
+
+// now returns the replica that a node has at present; false if the node is not there.
+func (m *members) now(node string) (group.ReplicaID, bool) { return m.n.replicaOn(m.number, node) }
+
+// there reports whether the node of a replica is there, and has it.
+func (m *members) there(id group.ReplicaID) bool {
+	now, there := m.now(id.Node)
+	return there && now == id
 }
 
 func (m *members) has(id group.ReplicaID, voter bool) bool {
@@ -50,16 +56,15 @@ func (m *members) replaced(id group.ReplicaID) bool {
 func (m *members) majority(voters []group.ReplicaID) bool {
 	there := 0
 	for _, id := range voters {
-		if now, ok := m.now(id.Node); ok && now == id && m.keepsUp(id) {
+		if m.there(id) && slices.Contains(m.keepUp, id) {
 			there++
 		}
 	}
 	return 2*there > len(voters)
 }
 
-// next returns the next change, or which node should lead before there is one. joins reports that
-// the change brings a new member, which gets the whole state.
-func (m *members) next() (c group.Change, handOver string, joins bool) {
+// next returns the next change, or which node should lead before there is one.
+func (m *members) next() (c group.Change, handOver string) {
 	var voters []group.ReplicaID
 	joining := false
 	for _, s := range m.have {
@@ -67,28 +72,28 @@ func (m *members) next() (c group.Change, handOver string, joins bool) {
 		case s.Voter:
 			voters = append(voters, s.ID)
 		case m.stale(s.ID):
-			return group.Change{Kind: group.Remove, ID: s.ID}, "", false
+			return group.Change{Kind: group.Remove, ID: s.ID}, ""
 		default:
 			joining = true
 		}
 	}
 	if len(voters) > len(m.want) {
 		if c, handOver, ok := m.drop(voters); ok {
-			return c, handOver, false
+			return c, handOver
 		}
 	}
 	for _, s := range m.have {
-		if !s.Voter && m.caughtUp(s.ID) && m.majority(append(slices.Clone(voters), s.ID)) {
-			return group.Change{Kind: group.AddVoter, ID: s.ID}, "", false
+		if !s.Voter && m.n.caughtUp(m.number, m.g, s.ID) && m.majority(append(slices.Clone(voters), s.ID)) {
+			return group.Change{Kind: group.AddVoter, ID: s.ID}, ""
 		}
 	}
 	for _, node := range m.want {
 		now, there := m.now(node)
 		if there && !joining && !m.has(now, true) {
-			return group.Change{Kind: group.AddNonvoter, ID: now}, "", true
+			return group.Change{Kind: group.AddNonvoter, ID: now}, ""
 		}
 	}
-	return group.Change{}, "", false
+	return group.Change{}, ""
 }
 
 // drop returns which voter is removed, those that are not there first. The leader hands over before
@@ -96,8 +101,7 @@ func (m *members) next() (c group.Change, handOver string, joins bool) {
 func (m *members) drop(voters []group.ReplicaID) (c group.Change, handOver string, ok bool) {
 	for _, gone := range []bool{true, false} {
 		for _, id := range voters {
-			now, there := m.now(id.Node)
-			if id == m.self || gone != (!there || now != id) || !m.replaced(id) {
+			if id == m.g.ID() || gone == m.there(id) || !m.replaced(id) {
 				continue
 			}
 			rest := slices.DeleteFunc(slices.Clone(voters), func(v group.ReplicaID) bool { return v == id })
@@ -106,7 +110,7 @@ func (m *members) drop(voters []group.ReplicaID) (c group.Change, handOver strin
 			}
 		}
 	}
-	if slices.Contains(m.want, m.self.Node) {
+	if slices.Contains(m.want, m.n.self.Name) {
 		return c, "", false
 	}
 	for _, node := range m.want {
@@ -146,12 +150,7 @@ func (n *Node) move(ctx context.Context) {
 		return
 	}
 	m := n.Map()
-	type led struct {
-		number  int
-		g       *group.Group
-		members []group.Server
-	}
-	var changing []led
+	var changing []*members
 	joining := 0
 	for number, g := range n.groups() {
 		if g == nil {
@@ -161,7 +160,7 @@ func (n *Node) move(ctx context.Context) {
 		if !st.Leads || matches(m.Replicas[number], st.Members) && !n.lostOne(number, st.Members) {
 			continue
 		}
-		changing = append(changing, led{number, g, st.Members})
+		changing = append(changing, &members{n, number, g, m.Replicas[number], st.Members, g.KeepUp()})
 		if slices.ContainsFunc(st.Members, func(s group.Server) bool { return !s.Voter }) {
 			joining++
 		}
@@ -171,7 +170,8 @@ func (n *Node) move(ctx context.Context) {
 		if !mover.busy.CompareAndSwap(false, true) {
 			continue
 		}
-		c, handOver, joins := n.membersOf(m, l.number, l.g, l.members).next()
+		c, handOver := l.next()
+		joins := c.Kind == group.AddNonvoter // and gets the whole state
 		if joins {
 			joining++
 		}
@@ -180,7 +180,7 @@ func (n *Node) move(ctx context.Context) {
 			continue
 		}
 		n.work.Go(func() {
-			changed := n.makeChange(ctx, l.number, l.g, c, handOver)
+			changed := l.makeChange(ctx, c, handOver)
 			mover.busy.Store(false)
 			if changed {
 				n.wake()
@@ -195,16 +195,6 @@ func (n *Node) lostOne(number int, members []group.Server) bool {
 		now, there := n.replicaOn(number, s.ID.Node)
 		return there && now != s.ID
 	})
-}
-
-func (n *Node) membersOf(m *Map, number int, g *group.Group, have []group.Server) *members {
-	keepUp := g.KeepUp()
-	return &members{
-		want: m.Replicas[number], have: have, self: g.ID(),
-		keepsUp:  func(id group.ReplicaID) bool { return slices.Contains(keepUp, id) },
-		now:      func(node string) (group.ReplicaID, bool) { return n.replicaOn(number, node) },
-		caughtUp: func(id group.ReplicaID) bool { return n.caughtUp(number, g, id) },
-	}
 }
 
 // replicaOn returns which replica of a group a node has; false if it was not heard for a while.
@@ -241,27 +231,26 @@ func (n *Node) caughtUp(number int, g *group.Group, id group.ReplicaID) bool {
 	return false
 }
 
-// makeChange makes a change of a group's members. It reports whether that was possible.
-func (n *Node) makeChange(
-	ctx context.Context, number int, g *group.Group, c group.Change, handOver string,
-) (changed bool) {
-	within, cancel := context.WithTimeout(ctx, n.options.Timeout)
+// makeChange makes a change of a group's members, or hands the group over before there is one. It
+// reports whether that was possible.
+func (m *members) makeChange(ctx context.Context, c group.Change, handOver string) (changed bool) {
+	within, cancel := context.WithTimeout(ctx, m.n.options.Timeout)
 	defer cancel()
-	switch {
-	case handOver != "":
-		if err := g.HandOver(within, "its replica here is moved away", handOver); err != nil {
-			n.log.Debug("a group was not handed over", "group", number, "to", handOver, "error", err)
+	log := m.n.log.With("group", m.number)
+	if handOver != "" {
+		if err := m.g.HandOver(within, "its replica here is moved away", handOver); err != nil {
+			log.Debug("a group was not handed over", "to", handOver, "error", err)
 			return false
 		}
-		n.log.Info("handed a group over before its replica here is removed", "group", number, "to", handOver)
-	case c.Kind != group.NoChange:
-		if err := g.Change(c, n.options.Timeout); err != nil {
-			n.log.Debug("the members of a group were not changed", "group", number, "change", c.Kind, "replica", c.ID,
-				"error", err)
-			return false
-		}
-		n.log.Info("changed the members of a group", "group", number, "change", c.Kind, "replica", c.ID)
+		log.Info("handed a group over before its replica here is removed", "to", handOver)
+		return true
 	}
+	log = log.With("change", c.Kind, "replica", c.ID)
+	if err := m.g.Change(c, m.n.options.Timeout); err != nil {
+		log.Debug("the members of a group were not changed", "error", err)
+		return false
+	}
+	log.Info("changed the members of a group")
 	return true
 }
 
