@@ -88,10 +88,10 @@ func createReplica(dir string, number int, instance uint64) error {
 		err = os.MkdirAll(making, 0o750)
 	}
 	if err == nil {
-		err = writeSynced(filepath.Join(making, instanceFile), fmt.Appendf(nil, "%016x\n", instance))
+		err = replaceFile(making, instanceFile, fmt.Appendf(nil, "%016x\n", instance))
 	}
 	if err == nil {
-		err = errors.Join(syncDir(making), os.Rename(making, filepath.Join(dir, folder(groupPrefix, number))))
+		err = os.Rename(making, filepath.Join(dir, folder(groupPrefix, number)))
 	}
 	if err != nil {
 		return err

@@ -309,11 +309,7 @@ func (n *Node) storeSeen() error {
 	if err != nil || string(b) == n.stored {
 		return err
 	}
-	path := filepath.Join(n.options.Dir, seenFile)
-	if err = writeSynced(path+".tmp", b); err == nil {
-		err = errors.Join(os.Rename(path+".tmp", path), syncDir(n.options.Dir))
-	}
-	if err != nil {
+	if err := replaceFile(n.options.Dir, seenFile, b); err != nil {
 		return err
 	}
 	n.stored = string(b)

@@ -78,23 +78,24 @@ func (s *saved) save(dir string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, mapFile)
-	if err = writeSynced(path+".tmp", append(b, '\n')); err == nil {
+	return replaceFile(dir, mapFile, append(b, '\n'))
+}
+
+// replaceFile replaces a file in a directory, or makes it. When it returns, that is durable.
+func replaceFile(dir, name string, b []byte) error {
+	path := filepath.Join(dir, name)
+	f, err := os.OpenFile(path+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) // it has users
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(path+".tmp", path)
 	}
 	if err != nil {
 		return err
 	}
 	return syncDir(dir)
-}
-
-func writeSynced(path string, b []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) // it has users
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // syncDir makes the names in a directory durable.
