@@ -47,13 +47,8 @@ func backUpGroup(dir, to string, number int, out io.Writer) error {
 	from, target := filepath.Join(dir, folder(groupPrefix, number)), filepath.Join(to, folder(groupPrefix, number))
 	instance, err := instanceOf(from)
 	if errors.Is(err, os.ErrNotExist) {
-		fmt.Fprintf(
-			out,
-			"group %d: this node has no replica of it: copy the folder %s of another node's backup to %s\n",
-			number,
-			filepath.Base(target),
-			to,
-		)
+		fmt.Fprintf(out, "group %d: this node has no replica of it: copy the folder %s of another node's backup to "+
+			"%s\n", number, filepath.Base(target), to)
 		return nil
 	}
 	if err == nil {

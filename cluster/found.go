@@ -53,7 +53,6 @@ func (n *Node) seek(ctx context.Context) {
 			p.close()
 		}
 	}()
-	say := func(what string) { n.warnOften(what) }
 	for ctx.Err() == nil {
 		n.mu.Lock()
 		for _, address := range n.invitations {
@@ -62,7 +61,7 @@ func (n *Node) seek(ctx context.Context) {
 			}
 		}
 		n.mu.Unlock()
-		found := n.greetAll(peers, say)
+		found := n.greetAll(peers)
 		select {
 		case <-n.ready:
 			n.gossip(ctx)
@@ -70,7 +69,7 @@ func (n *Node) seek(ctx context.Context) {
 		default:
 		}
 		if err := n.tryToFound(found); err != nil {
-			say(err.Error())
+			n.warnOften(err.Error())
 		}
 		select {
 		case <-ctx.Done():
@@ -98,7 +97,7 @@ func (n *Node) warnOften(what string, args ...any) {
 }
 
 // greetAll greets all addresses, and returns what other nodes have answered, by name.
-func (n *Node) greetAll(peers map[string]*peer, say func(string)) map[string]Greeting {
+func (n *Node) greetAll(peers map[string]*peer) map[string]Greeting {
 	var mu sync.Mutex
 	found := make(map[string]Greeting)
 	var work sync.WaitGroup
@@ -110,14 +109,14 @@ func (n *Node) greetAll(peers map[string]*peer, say func(string)) map[string]Gre
 			defer mu.Unlock()
 			switch {
 			case err != nil:
-				say(fmt.Sprintf("a node of --join cannot be reached yet: %s: %s", address, err))
+				n.warnOften(fmt.Sprintf("a node of --join cannot be reached yet: %s: %s", address, err))
 			case g.Nonce == n.nonce:
 				n.mu.Lock()
 				n.self.Address = address
 				n.mu.Unlock()
 			case g.Member.Name == n.self.Name:
-				say(fmt.Sprintf("two nodes have the name %s, this one and the one at %s: give each its own --node-id",
-					n.self.Name, address))
+				n.warnOften(fmt.Sprintf("two nodes have the name %s, this one and the one at %s: give each its own "+
+					"--node-id", n.self.Name, address))
 			default:
 				g.Member.Address = address
 				found[g.Member.Name] = g
@@ -171,19 +170,11 @@ func (n *Node) plan(found map[string]Greeting) (*Map, error) {
 		case g.Map != nil:
 			return nil, fmt.Errorf("waiting for node %s, which makes the cluster", g.Map.Founder)
 		case g.Groups != n.groupsWanted():
-			return nil, fmt.Errorf(
-				"node %s wants %d groups and this one %d: --cluster-groups has to be the same on all",
-				name,
-				g.Groups,
-				n.groupsWanted(),
-			)
+			return nil, fmt.Errorf("node %s wants %d groups and this one %d: --cluster-groups has to be the same on "+
+				"all", name, g.Groups, n.groupsWanted())
 		case g.Expect != n.options.Expect:
-			return nil, fmt.Errorf(
-				"node %s expects %d nodes and this one %d: --bootstrap-expect has to be the same on all",
-				name,
-				g.Expect,
-				n.options.Expect,
-			)
+			return nil, fmt.Errorf("node %s expects %d nodes and this one %d: --bootstrap-expect has to be the same "+
+				"on all", name, g.Expect, n.options.Expect)
 		}
 		members = append(members, g.Member)
 	}

@@ -405,8 +405,7 @@ func (n *Node) invited(i Invitation) error {
 // join asks a member to make this node one, and begins when it is.
 func (n *Node) join(address string, groups int) error {
 	if n.options.Groups != 0 && n.options.Groups != groups {
-		return fmt.Errorf("the cluster has %d groups, and --cluster-groups is %d: the number is fixed when a cluster "+
-			"is made", groups, n.options.Groups)
+		return otherGroups(groups, n.options.Groups)
 	}
 	p := n.peerAt(address)
 	defer p.close()

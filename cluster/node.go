@@ -328,23 +328,20 @@ func usable(o Options, state *saved) error {
 		}
 		return nil
 	case state.Node != o.Name:
-		return fmt.Errorf(
-			"the directory %s belongs to node %s, and this one is %s: start with --node-id %[2]s, or with "+
-				"another --dir",
-			o.Dir,
-			state.Node,
-			o.Name,
-		)
+		return fmt.Errorf("the directory %s belongs to node %s, and this one is %s: start with --node-id %[2]s, or "+
+			"with another --dir", o.Dir, state.Node, o.Name)
 	case state.Map != nil && o.Groups != 0 && o.Groups != state.Map.Groups():
-		return fmt.Errorf(
-			"the cluster has %d groups, and --cluster-groups is %d: the number is fixed when a cluster is made",
-			state.Map.Groups(),
-			o.Groups,
-		)
+		return otherGroups(state.Map.Groups(), o.Groups)
 	case state.Dismissed != "":
 		return errors.New(state.Dismissed)
 	}
 	return nil
+}
+
+// otherGroups returns the error for a number of groups that is not that of the cluster.
+func otherGroups(has, wanted int) error {
+	return fmt.Errorf("the cluster has %d groups, and --cluster-groups is %d: the number is fixed when a cluster is "+
+		"made", has, wanted)
 }
 
 // store writes what the node knows to the directory.
