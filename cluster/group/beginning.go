@@ -33,7 +33,7 @@ func (g *Group) barrier(ctx context.Context, run *running) *Partition {
 	entry := make([]byte, headerSize)
 	header{kind: entryBarrier, proposer: r.id, first: 1}.put(entry)
 	f := run.raft.ApplyLog(raft.Log{Data: entry}, 0)
-	if f.Error() != nil {
+	if run.await(f) != nil {
 		return nil // run.notify says so
 	}
 	c, ok := f.Response().(barrierResult)

@@ -99,7 +99,7 @@ type Group struct {
 
 // running is raft on a group's files. A rebuild replaces it.
 type running struct {
-	raft   endingRaft
+	raft   *raft.Raft
 	fsm    *fsm
 	files  files
 	trans  *raft.NetworkTransport
@@ -234,7 +234,7 @@ func (g *Group) open() (run *running, err error) {
 		run.fsm.replica.Load().Engine.Discard()
 		return nil, fmt.Errorf("group %d cannot be opened: %w", g.options.Number, err)
 	}
-	run.raft = endingRaft{started, run.ended}
+	run.raft = started
 	// the filter is called in order, by raft's own goroutine; a channel might lose something
 	started.RegisterObserver(raft.NewObserver(nil, false, func(o *raft.Observation) bool {
 		g.leadership.observe(g, o)
@@ -274,9 +274,6 @@ func (run *running) close(why error) error {
 	run.work.Wait()
 	return errors.Join(err, run.trans.Close(), run.files.log.Close())
 }
-
-// await returns the error of a future.
-func (run *running) await(f raft.Future) error { return await(f, run.ended) }
 
 // broken is called when this replica cannot go on: its log cannot be applied. The other replicas
 // are not affected.
@@ -522,7 +519,7 @@ func (g *Group) propose(run *running) (stop func()) {
 					futures = append(futures, run.raft.ApplyLog(raft.Log{Data: b.entry}, 0))
 				}
 				for i, b := range batches {
-					r.applied(b, result(futures[i]))
+					r.applied(b, run.result(futures[i]))
 				}
 				stuck.Stop()
 				clear(batches)
@@ -554,15 +551,6 @@ func (run *running) hangs() {
 	if r := run.started.Load(); r != nil && r.State() == raft.Leader {
 		run.giveUp("the disk of the leader hangs")
 	}
-}
-
-// result returns the error of an entry.
-func result(f raft.ApplyFuture) error {
-	if err := f.Error(); err != nil {
-		return err
-	}
-	err, _ := f.Response().(error)
-	return err
 }
 
 // noteChange wakes those who wait for a change of leadership.

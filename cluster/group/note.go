@@ -37,7 +37,8 @@ func (g *Group) SetNote(n Note) error {
 	entry := make([]byte, headerSize, headerSize+8+len(n.Data))
 	header{kind: entryNote, first: 1}.put(entry)
 	entry = append(binary.BigEndian.AppendUint64(entry, n.Version), n.Data...)
-	return result(g.running.Load().raft.ApplyLog(raft.Log{Data: entry}, g.options.Timeout))
+	run := g.running.Load()
+	return run.result(run.raft.ApplyLog(raft.Log{Data: entry}, g.options.Timeout))
 }
 
 // takeNote applies an entry that replaces the note. It returns nil or an error.
