@@ -178,7 +178,7 @@ func (g *Group) config(notify chan<- bool) *raft.Config {
 	c.ShutdownOnRemove = false
 	c.NoLegacyTelemetry = true
 	c.NotifyCh = notify
-	c.Logger = &logger{to: g.log, logged: g.leadership.logged}
+	c.Logger = newLogger(g.log, g.leadership.logged)
 	return c
 }
 

@@ -138,7 +138,7 @@ func TestFailuresOfTheDiskAreNoted(t *testing.T) {
 	synced := 0
 	g := &Group{options: Options{Dir: t.TempDir(), Sync: true, ObserveSync: func(time.Duration) { synced++ }}}
 	l := &g.leadership
-	f, err := g.openFiles(&logger{to: testLog(), logged: l.logged}, g.stored, func() {})
+	f, err := g.openFiles(newLogger(testLog(), l.logged), g.stored, func() {})
 	require.NoError(t, err)
 	require.NoError(t, f.cache.StoreLogs([]*raft.Log{{Index: 1, Term: 1}}))
 	require.NoError(t, l.diskError())

@@ -2,9 +2,8 @@ package group
 
 import (
 	"context"
-	"io"
-	"log"
 	"log/slog"
+	"slices"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -12,10 +11,14 @@ import (
 // logger passes what raft logs to the server's log, as debugging: it repeats each failed attempt to
 // reach a node. What operators need to know is logged by Group.
 type logger struct {
-	to     *slog.Logger
-	name   string
-	args   []any
-	logged func(message string)
+	hclog.Logger // that logs nothing: for what raft does not call
+	to           *slog.Logger
+	args         []any
+	logged       func(message string)
+}
+
+func newLogger(to *slog.Logger, logged func(message string)) *logger {
+	return &logger{hclog.NewNullLogger(), to, nil, logged}
 }
 
 var levels = map[hclog.Level]slog.Level{
@@ -34,27 +37,6 @@ func (l *logger) Info(msg string, args ...any)  { l.Log(hclog.Info, msg, args...
 func (l *logger) Warn(msg string, args ...any)  { l.Log(hclog.Warn, msg, args...) }
 func (l *logger) Error(msg string, args ...any) { l.Log(hclog.Error, msg, args...) }
 
-func (l *logger) enabled(level hclog.Level) bool {
-	return l.to.Enabled(context.Background(), levels[level])
-}
-
-func (l *logger) IsTrace() bool { return l.enabled(hclog.Trace) }
-func (l *logger) IsDebug() bool { return l.enabled(hclog.Debug) }
-func (l *logger) IsInfo() bool  { return l.enabled(hclog.Info) }
-func (l *logger) IsWarn() bool  { return l.enabled(hclog.Warn) }
-func (l *logger) IsError() bool { return l.enabled(hclog.Error) }
-
-func (l *logger) ImpliedArgs() []any { return l.args }
 func (l *logger) With(args ...any) hclog.Logger {
-	return &logger{l.to, l.name, append(append([]any(nil), l.args...), args...), l.logged}
+	return &logger{l.Logger, l.to, slices.Concat(l.args, args), l.logged}
 }
-func (l *logger) Name() string                        { return l.name }
-func (l *logger) Named(name string) hclog.Logger      { return &logger{l.to, name, l.args, l.logged} }
-func (l *logger) ResetNamed(name string) hclog.Logger { return l.Named(name) }
-func (l *logger) SetLevel(hclog.Level)                {}
-func (l *logger) GetLevel() hclog.Level               { return hclog.Debug }
-
-func (l *logger) StandardLogger(*hclog.StandardLoggerOptions) *log.Logger {
-	return log.New(io.Discard, "", 0)
-}
-func (l *logger) StandardWriter(*hclog.StandardLoggerOptions) io.Writer { return io.Discard }
