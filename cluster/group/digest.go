@@ -166,7 +166,7 @@ func (r *Replica) mark(at int64) bool {
 	b.kind, b.at = entryDigest, at
 	r.queue = append(r.queue, b)
 	r.next = r.newBatch()
-	r.signal()
+	signal(r.work)
 	return true
 }
 

@@ -16,10 +16,10 @@ import (
 // fsm is what raft applies the committed log to. Raft calls its methods from one goroutine, but for
 // those of a snapshot.
 type fsm struct {
-	engine   engine.Options
-	time     *timeline
-	replica  atomic.Pointer[Replica]
-	replaced func() // called when Restore has replaced the replica
+	engine  engine.Options
+	time    *timeline
+	replica atomic.Pointer[Replica]
+	fresh   chan<- struct{} // capacity 1: Restore has replaced the replica
 	// follows reports whether another node leads, and the present term is this one: entries of
 	// earlier terms come from a log that may end long ago.
 	follows func(term uint64) bool
@@ -254,6 +254,6 @@ func (f *fsm) Restore(src io.ReadCloser) error {
 	before := f.replica.Swap(r)
 	before.discard(errors.New("replaced by a snapshot of the group"))
 	before.Engine.Discard()
-	f.replaced()
+	signal(f.fresh)
 	return nil
 }

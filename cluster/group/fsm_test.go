@@ -18,7 +18,7 @@ import (
 // newFSM returns the state of one replica, without raft.
 func newFSM(t *testing.T) *fsm {
 	f := &fsm{
-		time: newTimeline(clock.System()), replaced: func() {}, follows: func(uint64) bool { return true },
+		time: newTimeline(clock.System()), follows: func(uint64) bool { return true },
 		digested: func(Digest) {},
 		broken:   func(err error) { t.Errorf("the log cannot be applied: %v", err) },
 	}

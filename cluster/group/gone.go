@@ -24,10 +24,7 @@ type watched struct {
 func (w watched) Read(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
 	if err != nil && !errors.Is(err, net.ErrClosed) {
-		select {
-		case w.ended <- struct{}{}:
-		default:
-		}
+		signal(w.ended)
 	}
 	return n, err
 }

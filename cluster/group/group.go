@@ -195,12 +195,7 @@ func (g *Group) open() (run *running, err error) {
 	}
 	run.fsm = &fsm{
 		engine: g.options.Engine, time: g.time, newer: g.options.newer, longCall: g.options.LongCall,
-		replaced: func() {
-			select {
-			case run.fresh <- struct{}{}:
-			default:
-			}
-		},
+		fresh: run.fresh,
 		follows: func(term uint64) bool {
 			started := run.started.Load()
 			return started != nil && started.State() == raft.Follower && started.CurrentTerm() == term

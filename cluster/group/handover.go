@@ -128,12 +128,7 @@ func (run *running) endUnlessServing(r *Replica, term uint64, heir string, withi
 const regainInterval = 10 * time.Millisecond
 
 // goOn has a leader that could not hand over serve again: nobody else can.
-func (run *running) goOn() {
-	select {
-	case run.regain <- struct{}{}:
-	default:
-	}
-}
+func (run *running) goOn() { signal(run.regain) }
 
 // gaveUpError is why a leader has ended its raft.
 type gaveUpError struct{ why string }

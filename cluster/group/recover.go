@@ -35,7 +35,7 @@ func Recover(o Options) (r Recovered, err error) {
 	g := &Group{options: o, log: o.Log.With("group", o.Number), time: newTimeline(o.Clock)}
 	config := g.config(nil)
 	state := &fsm{
-		engine: o.Engine, time: g.time, replaced: func() {}, follows: func(uint64) bool { return false },
+		engine: o.Engine, time: g.time, follows: func(uint64) bool { return false },
 		digested: func(Digest) {},
 	}
 	// no snapshot is taken of what cannot be applied, and the log stays

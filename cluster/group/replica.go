@@ -132,14 +132,14 @@ func (r *Replica) Append(now int64, effects []byte) engine.Position {
 		b.entry = slices.Clone(b.entry[:before])
 		r.queue = append(append(r.queue, b), r.split(record)...)
 		r.next = r.newBatch()
-		r.signal()
+		signal(r.work)
 		return engine.Position(r.appended) + origin
 	}
 	b.last = r.appended
 	if len(b.entry) >= maxBatch {
 		r.queue = append(r.queue, b)
 		r.next = r.newBatch()
-		r.signal()
+		signal(r.work)
 	}
 	return engine.Position(r.appended) + origin
 }
@@ -199,30 +199,29 @@ func (r *Replica) ask(p *Partition) outcome {
 		return outcome{committed, 0}
 	}
 	r.wanted = true
-	r.signal()
+	signal(r.work)
 	if broken.Early {
 		return outcome{committed, 0}
 	}
 	return outcome{r.next, p.most}
 }
 
-// committed is what nobody has to wait for, in broken builds.
-var committed = func() *batch {
-	b := &batch{done: make(chan struct{})}
+var (
+	committed = ended(nil)        // what nobody has to wait for, in broken builds
+	unknown   = ended(ErrUnknown) // what those wait for who come after the end of leadership
+)
+
+// ended returns a batch with an outcome.
+func ended(err error) *batch {
+	b := &batch{done: make(chan struct{}), err: err}
 	close(b.done)
 	return b
-}()
+}
 
-// unknown is what those wait for who come after the end of leadership.
-var unknown = func() *batch {
-	b := &batch{done: make(chan struct{}), err: ErrUnknown}
-	close(b.done)
-	return b
-}()
-
-func (r *Replica) signal() {
+// signal tells who reads from a channel of capacity 1 to look again.
+func signal(c chan<- struct{}) {
 	select {
-	case r.work <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -361,10 +360,7 @@ func (r *Replica) fail(why error) {
 	}
 	r.failWaiting()
 	r.progress.Broadcast()
-	select {
-	case r.failed <- struct{}{}:
-	default:
-	}
+	signal(r.failed)
 }
 
 // discard is fail for a replica that is replaced anyway.
@@ -387,7 +383,7 @@ func (r *Replica) endQuietly() bool {
 	defer r.mu.Unlock()
 	if !r.quietLocked() {
 		r.wanted = true
-		r.signal()
+		signal(r.work)
 		return false
 	}
 	r.endLocked(nil)
@@ -399,7 +395,7 @@ func (r *Replica) beat() {
 	r.mu.Lock()
 	r.wanted = true
 	r.mu.Unlock()
-	r.signal()
+	signal(r.work)
 }
 
 // lastAppended returns the number of the last record. It is called under all locks of the engine.
