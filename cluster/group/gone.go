@@ -78,7 +78,9 @@ func (g *Group) takeOver(run *running, leader ReplicaID) {
 		run.raft.LastContact().After(begun) {
 		return
 	}
-	g.leadership.setGone(leader.Node)
+	g.leadership.mu.Lock()
+	g.leadership.gone = leader.Node
+	g.leadership.mu.Unlock()
 	id := []byte(g.options.id().String())
 	call := raft.RPC{
 		Command: &raft.TimeoutNowRequest{

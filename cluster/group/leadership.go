@@ -142,18 +142,6 @@ func (l *leadership) setHanded(text string) {
 	l.handed = text
 }
 
-func (l *leadership) setGone(node string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.gone = node
-}
-
-func (l *leadership) setDisk(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.disk = err
-}
-
 // setFile notes whether a new file of the log could be created, which happens in the background.
 func (l *leadership) setFile(err error) {
 	l.mu.Lock()
@@ -163,7 +151,9 @@ func (l *leadership) setFile(err error) {
 
 // stored is called when entries were stored, or could not be.
 func (g *Group) stored(took time.Duration, err error) {
-	g.leadership.setDisk(err)
+	g.leadership.mu.Lock()
+	g.leadership.disk = err
+	g.leadership.mu.Unlock()
 	if observe := g.options.ObserveSync; observe != nil && g.syncs() && err == nil {
 		observe(took)
 	}
@@ -228,9 +218,6 @@ var ErrNotTrusted = errors.New("this replica does not speak with that one yet, o
 
 // admits reports whether a call of another replica is answered.
 func (t transport) admits(call raft.RPC) bool {
-	if t.speaks == nil {
-		return true
-	}
 	from, ok := call.Command.(raft.WithRPCHeader)
 	return ok && t.speaksWith(raft.ServerID(from.GetRPCHeader().ID))
 }

@@ -130,7 +130,7 @@ func TestReasonsOfLostLeadership(t *testing.T) {
 	assert.Equal(t, "node b was elected, as others have not heard this one", l.lost("a", time.Second))
 	l.leader = ""
 	assert.Equal(t, "another node has called an election, as it has not heard this one", l.lost("a", time.Second))
-	l.setDisk(errors.New("no space left on device"))
+	l.disk = errors.New("no space left on device")
 	assert.Equal(t, "the disk has failed: no space left on device", l.lost("a", time.Second))
 }
 
