@@ -35,15 +35,15 @@ func (n *Node) changeUsers(change []byte) (deleted int, err error) {
 		n.giveUsers(m)
 		after, gone, err := n.options.Users.ApplyUsers(m.Users, change)
 		if err != nil {
-			return false, &changeError{err.Error()}
+			return false, err // its text is a reply
 		}
 		size := 0
 		for _, line := range after {
 			size += len(line)
 		}
 		if size > maxUsers {
-			return false, &changeError{fmt.Sprintf("ERR the users of a cluster may take %d bytes together, and would "+
-				"take %d", maxUsers, size)}
+			return false, fmt.Errorf("ERR the users of a cluster may take %d bytes together, and would take %d",
+				maxUsers, size)
 		}
 		changed := !slices.Equal(after, m.Users)
 		m.Users, deleted = after, gone
@@ -89,11 +89,6 @@ func (n *Node) giveUsers(m *Map) (changed bool) {
 	m.Users = n.options.Users.DescribeUsers()
 	return true
 }
-
-// changeError reports that a change of the users is refused. Its text is a reply.
-type changeError struct{ reply string }
-
-func (e *changeError) Error() string { return e.reply }
 
 // usersRetry is how long a change of the users waits before it is tried again.
 const usersRetry = 20 * time.Millisecond
