@@ -164,7 +164,7 @@ func (p *peer) close() {
 // peerAt returns a peer by its address.
 func (n *Node) peerAt(address string) *peer {
 	return &peer{n: n, dial: func() (net.Conn, error) {
-		return n.port.DialAddress(address, mux.Control, n.options.Timeout)
+		return n.port.DialAddress(address, mux.Control, 0, n.options.Timeout)
 	}}
 }
 

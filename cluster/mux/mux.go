@@ -295,15 +295,11 @@ func (p *Port) dial(node string, channel Channel, instance uint64, timeout time.
 	if err != nil {
 		return nil, err
 	}
-	return p.dialAddress(address, channel, instance, timeout)
+	return p.DialAddress(address, channel, instance, timeout)
 }
 
-// DialAddress is Dial for a node whose name is not known, by host:port.
-func (p *Port) DialAddress(address string, channel Channel, timeout time.Duration) (net.Conn, error) {
-	return p.dialAddress(address, channel, 0, timeout)
-}
-
-func (p *Port) dialAddress(
+// DialAddress is Layer.Dial for a node whose name is not known, by host:port.
+func (p *Port) DialAddress(
 	address string, channel Channel, instance uint64, timeout time.Duration,
 ) (net.Conn, error) {
 	c, err := net.DialTimeout("tcp", address, timeout)
