@@ -29,7 +29,7 @@ func CopySnapshot(from, to string) (taken time.Time, err error) {
 		source := filepath.Join(from, snapshotFolder, latest.String())
 		target := filepath.Join(to, snapshotFolder, latest.String())
 		if err = os.CopyFS(target, os.DirFS(source)); err == nil {
-			return time.UnixMilli(latest.at), nil
+			return time.UnixMilli(int64(latest[2])), nil
 		}
 		if err = errors.Join(err, os.RemoveAll(target)); !errors.Is(err, fs.ErrNotExist) {
 			return taken, err
@@ -38,13 +38,11 @@ func CopySnapshot(from, to string) (taken time.Time, err error) {
 	return taken, err
 }
 
-// snapshotName is the name of a snapshot's folder.
-type snapshotName struct {
-	term, index uint64
-	at          int64 // Unix ms
-}
+// snapshotName is the name of a snapshot's folder: its term, its index, and when it was taken, Unix
+// ms.
+type snapshotName [3]uint64
 
-func (s snapshotName) String() string { return fmt.Sprintf("%d-%d-%d", s.term, s.index, s.at) }
+func (s snapshotName) String() string { return fmt.Sprintf("%d-%d-%d", s[0], s[1], s[2]) }
 
 func latestSnapshot(dir string) (latest snapshotName, err error) {
 	entries, err := os.ReadDir(filepath.Join(dir, snapshotFolder))
@@ -54,11 +52,9 @@ func latestSnapshot(dir string) (latest snapshotName, err error) {
 	for _, e := range entries {
 		var s snapshotName
 		// what is still being written has another name
-		if _, err := fmt.Sscanf(e.Name(), "%d-%d-%d", &s.term, &s.index, &s.at); err == nil && s.String() == e.Name() {
-			if slices.Compare([]uint64{s.term, s.index, uint64(s.at)},
-				[]uint64{latest.term, latest.index, uint64(latest.at)}) > 0 {
-				latest = s
-			}
+		_, err := fmt.Sscanf(e.Name(), "%d-%d-%d", &s[0], &s[1], &s[2])
+		if err == nil && s.String() == e.Name() && slices.Compare(s[:], latest[:]) > 0 {
+			latest = s
 		}
 	}
 	if latest == (snapshotName{}) {
