@@ -202,7 +202,8 @@ var errStopping = errors.New("the node stops")
 type transport struct {
 	*raft.NetworkTransport
 	leadership *leadership
-	patience   time.Duration // see boundedPipeline
+	// patience is longer than an answer may take, after which a pipeline fails by itself
+	patience time.Duration
 	// again is called when entries of a term could not be sent, see sendAgain
 	again func(term uint64, to raft.ServerID) bool
 	last  func() uint64 // the index of the last entry here

@@ -23,15 +23,14 @@ func (t transport) AppendEntriesPipeline(id raft.ServerID, at raft.ServerAddress
 	if err != nil {
 		return nil, err
 	}
-	bounded := &boundedPipeline{
-		AppendPipeline: p, patience: t.patience, ended: t.ended,
-		speaks:  func() bool { return t.speaksWith(id) },
-		answers: make(chan raft.AppendFuture), closed: make(chan struct{}),
-	}
-	go bounded.pass(func(call *raft.AppendEntriesRequest) {
-		t.peers.stored(id, call.Term, call.PrevLogEntry+uint64(len(call.Entries)), time.Now())
-	})
+	bounded := &boundedPipeline{p, t, id, make(chan raft.AppendFuture), make(chan struct{})}
+	go bounded.pass()
 	return bounded, nil
+}
+
+// stored notes that a replica has stored the entries of a call.
+func (t transport) stored(id raft.ServerID, call *raft.AppendEntriesRequest) {
+	t.peers.stored(id, call.Term, call.PrevLogEntry+uint64(len(call.Entries)), time.Now())
 }
 
 // boundedPipeline closes a pipeline that takes no entries for too long. In raft, what reads the
@@ -39,28 +38,25 @@ func (t transport) AppendEntriesPipeline(id raft.ServerID, at raft.ServerAddress
 // for ever: neither Shutdown nor a rebuild of the replica would end. It also notes what is stored.
 type boundedPipeline struct {
 	raft.AppendPipeline
-	// patience is longer than an answer may take, after which the pipeline fails by itself
-	patience time.Duration
-	ended    <-chan struct{} // see transport
-	speaks   func() bool     // whether this replica speaks with the other one
-	answers  chan raft.AppendFuture
-	closed   chan struct{} // by Close, which raft calls once
+	of      transport
+	to      raft.ServerID
+	answers chan raft.AppendFuture
+	closed  chan struct{} // by Close, which raft calls once
 }
 
 // Consumer implements raft.AppendPipeline.
 func (p *boundedPipeline) Consumer() <-chan raft.AppendFuture { return p.answers }
 
-// pass passes answers on to raft until the pipeline is closed. stored is called with the calls
-// whose entries are stored.
-func (p *boundedPipeline) pass(stored func(*raft.AppendEntriesRequest)) {
+// pass passes answers on to raft until the pipeline is closed.
+func (p *boundedPipeline) pass() {
 	for {
 		select {
 		case answer := <-p.AppendPipeline.Consumer():
-			if !p.speaks() {
+			if !p.of.speaksWith(p.to) {
 				continue
 			}
 			if answer.Error() == nil && answer.Response().Success {
-				stored(answer.Request())
+				p.of.stored(p.to, answer.Request())
 			}
 			select {
 			case p.answers <- answer:
@@ -83,10 +79,10 @@ func (p *boundedPipeline) Close() error {
 func (p *boundedPipeline) AppendEntries(
 	call *raft.AppendEntriesRequest, reply *raft.AppendEntriesResponse,
 ) (raft.AppendFuture, error) {
-	if isClosed(p.ended) || !p.speaks() {
+	if isClosed(p.of.ended) || !p.of.speaksWith(p.to) {
 		return nil, raft.ErrPipelineShutdown
 	}
-	stuck := time.AfterFunc(p.patience, func() { p.AppendPipeline.Close() })
+	stuck := time.AfterFunc(p.of.patience, func() { p.AppendPipeline.Close() })
 	defer stuck.Stop()
 	return p.AppendPipeline.AppendEntries(call, reply)
 }
@@ -109,7 +105,7 @@ func (t transport) AppendEntries(
 		case heartbeat:
 			t.peers.answered(id, time.Now())
 		default:
-			t.peers.stored(id, call.Term, call.PrevLogEntry+uint64(len(call.Entries)), time.Now())
+			t.stored(id, call)
 		}
 		if err == nil || heartbeat || !t.again(call.Term, id) {
 			return err

@@ -29,8 +29,7 @@ func (p *fullPipeline) Close() error {
 
 func TestAPipelineThatIsStuckIsClosed(t *testing.T) {
 	p := &boundedPipeline{
-		AppendPipeline: &fullPipeline{closed: make(chan struct{})}, patience: time.Millisecond,
-		speaks: func() bool { return true },
+		AppendPipeline: &fullPipeline{closed: make(chan struct{})}, of: transport{patience: time.Millisecond},
 	}
 	_, err := p.AppendEntries(nil, nil)
 	assert.ErrorIs(t, err, raft.ErrPipelineShutdown)
