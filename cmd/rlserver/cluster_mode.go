@@ -38,9 +38,8 @@ func (*clusterParts) validate(c *setup) error {
 	case len(start.Cluster.Join) == 0 && start.Cluster.Expect > 1:
 		return errors.New("--cluster needs --join with the nodes of the cluster, such as --join rl-0,rl-1,rl-2")
 	case !start.AppendOnly:
-		return errors.New(
-			"--cluster needs --appendonly yes: a node without a log would lose entries that it has acknowledged",
-		)
+		return errors.New("--cluster needs --appendonly yes: a node without a log would lose entries that it has " +
+			"acknowledged")
 	case start.Databases != 16 && start.Databases != 1:
 		return fmt.Errorf("--cluster supports only database 0, and --databases is %d", start.Databases)
 	case start.Cluster.ProxyPort != 0 && start.Cluster.ProxyPort == nodePort(c.Settings):
@@ -81,11 +80,8 @@ func (*clusterParts) maxClients(c *setup, most int) int {
 func (*clusterParts) checkDir(dir string) error {
 	for _, pattern := range []string{"*.log", "*.snapshot"} {
 		if found, _ := filepath.Glob(filepath.Join(dir, pattern)); len(found) > 0 {
-			return fmt.Errorf(
-				"%s has the data of a server without a cluster, %s: a node of a cluster needs a --dir of its own",
-				dir,
-				filepath.Base(found[0]),
-			)
+			return fmt.Errorf("%s has the data of a server without a cluster, %s: a node of a cluster needs a --dir "+
+				"of its own", dir, filepath.Base(found[0]))
 		}
 	}
 	return nil
@@ -132,11 +128,8 @@ func (c *clusterParts) open(p *parts) error {
 		join = append(join, address)
 	}
 	if own.Expect%2 == 0 {
-		p.log.Warn(
-			"--bootstrap-expect is even: a cluster with one node fewer tolerates as many failures",
-			"nodes",
-			own.Expect,
-		)
+		p.log.Warn("--bootstrap-expect is even: a cluster with one node fewer tolerates as many failures",
+			"nodes", own.Expect)
 	}
 	var secure *tls.Config
 	if p.certs.Loaded() {
