@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -30,12 +31,7 @@ func (n *Node) greeting() Greeting {
 	return Greeting{Member: n.self, Nonce: n.nonce, Groups: n.groupsWanted(), Expect: n.options.Expect, Map: n.m}
 }
 
-func (n *Node) groupsWanted() int {
-	if n.options.Groups == 0 {
-		return DefaultGroups
-	}
-	return n.options.Groups
-}
+func (n *Node) groupsWanted() int { return cmp.Or(n.options.Groups, DefaultGroups) }
 
 const (
 	seekInterval = 100 * time.Millisecond // between two rounds of greetings

@@ -41,12 +41,7 @@ func (m *Member) Overview() overview.Node {
 	return n
 }
 
-// at reports whether a node is where another one says that it is.
-func (m *Member) at(now Member) bool {
-	return m.Address == now.Address && m.Host == now.Host && m.Port == now.Port && m.TLSPort == now.TLSPort &&
-		m.Version == now.Version
-}
-
+// moveTo notes where a node is now, as it says.
 func (m *Member) moveTo(now Member) {
 	m.Address, m.Host, m.Port, m.TLSPort, m.Version = now.Address, now.Host, now.Port, now.TLSPort, now.Version
 }

@@ -171,11 +171,7 @@ func (n *Node) committedMap(g *group.Group) (m *Map, version uint64, err error) 
 
 // leadCluster does what is to be done by the leader of group 0.
 func (n *Node) leadCluster() {
-	g := n.Group(0)
-	if g == nil {
-		return
-	}
-	if _, err := g.Leading(); err != nil {
+	if n.Partition(0) == nil {
 		return
 	}
 	if err := n.changeMap(n.update); err != nil {
@@ -191,10 +187,9 @@ func (n *Node) update(m *Map) (changed bool, err error) {
 	for i := range m.Members {
 		member := &m.Members[i]
 		now, ok := n.reported(member.Name)
-		if ok && now.Instance == member.Instance && now.Address != "" &&
-			!member.at(now) {
+		if before := *member; ok && now.Instance == member.Instance && now.Address != "" {
 			member.moveTo(now)
-			changed = true
+			changed = changed || *member != before
 		}
 	}
 	for _, member := range slices.Clone(m.Members) {

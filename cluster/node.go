@@ -497,6 +497,16 @@ func (n *Node) Replicas() []*group.Group {
 	return slices.DeleteFunc(slices.Clone(n.groups()), func(g *group.Group) bool { return g == nil })
 }
 
+// Partition returns the partition of a group if this node leads it, otherwise nil.
+func (n *Node) Partition(number int) *group.Partition {
+	if g := n.Group(number); g != nil {
+		if p, err := g.Leading(); err == nil {
+			return p
+		}
+	}
+	return nil
+}
+
 // GroupOf returns the number of the group that a slot belongs to.
 func (n *Node) GroupOf(s int) int { return slot.Group(s, n.Map().Groups()) }
 

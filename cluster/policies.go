@@ -138,10 +138,8 @@ func (n *Node) followFor(m *Map, groups []int) (led []int) {
 	}
 	waits := make(map[int]func() error)
 	for _, number := range groups {
-		if g := n.Group(number); g != nil {
-			if p, err := g.Leading(); err == nil {
-				waits[number] = p.Ask()
-			}
+		if p := n.Partition(number); p != nil {
+			waits[number] = p.Ask()
 		}
 	}
 	for number, wait := range waits {

@@ -48,16 +48,6 @@ func (c *clusterParts) begun(p *group.Partition) {
 // policyGroup is the group whose leader changes the policies.
 const policyGroup = 0
 
-// leads returns the partition of a group if this node leads it, otherwise nil.
-func (c *clusterParts) leads(number int) *group.Partition {
-	if g := c.Node.Group(number); g != nil {
-		if p, err := g.Leading(); err == nil {
-			return p
-		}
-	}
-	return nil
-}
-
 // setPoliciesOf sets the policies of the file when this node begins to serve a partition, that of
 // policyGroup.
 func (c *clusterParts) setPoliciesOf(p *group.Partition) {

@@ -17,7 +17,7 @@ func (c *clusterParts) setPolicies(_ *parts, list []*policy.Policy) (engine.Poli
 			return engine.PolicyChanges{}, errGiven
 		}
 	}
-	if c.leads(policyGroup) == nil {
+	if c.Node.Partition(policyGroup) == nil {
 		return engine.PolicyChanges{}, policyfile.ErrElsewhere
 	}
 	return c.SetPolicies(nil, list)
