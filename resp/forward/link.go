@@ -2,10 +2,12 @@ package forward
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,11 +51,7 @@ func (c Caller) appendControl(b []byte, name string) []byte {
 	if c.NoTouch {
 		noTouch = "1"
 	}
-	b = wire.AppendHeader(b, '*', 5)
-	for _, word := range []string{Control, c.User, protocol, noTouch, name} {
-		b = appendWord(b, word)
-	}
-	return b
+	return AppendCall(b, []string{Control, c.User, protocol, noTouch, name})
 }
 
 // ParseControl returns what a node tells another. ok is false if it is malformed.
@@ -66,17 +64,13 @@ func ParseControl(words [][]byte) (as Caller, link string, ok bool) {
 	}, string(words[4]), true
 }
 
-func appendWord[W string | []byte](b []byte, word W) []byte {
-	b = wire.AppendHeader(b, '$', int64(len(word)))
-	b = append(b, word...)
-	return append(b, "\r\n"...)
-}
-
 // AppendCall appends a call to a request.
-func AppendCall(b []byte, words [][]byte) []byte {
+func AppendCall[W string | []byte](b []byte, words []W) []byte {
 	b = wire.AppendHeader(b, '*', int64(len(words)))
 	for _, word := range words {
-		b = appendWord(b, word)
+		b = wire.AppendHeader(b, '$', int64(len(word)))
+		b = append(b, word...)
+		b = append(b, "\r\n"...)
 	}
 	return b
 }
@@ -92,13 +86,7 @@ func AppendExec(b []byte, calls [][][]byte) []byte {
 
 // AppendOnGroup appends a call on all keys of a group.
 func AppendOnGroup(b []byte, group int, words [][]byte) []byte {
-	b = wire.AppendHeader(b, '*', int64(len(words)+2))
-	b = appendWord(b, OnGroup)
-	b = appendWord(b, strconv.Itoa(group))
-	for _, word := range words {
-		b = appendWord(b, word)
-	}
-	return b
+	return AppendCall(b, slices.Concat([][]byte{[]byte(OnGroup), strconv.AppendInt(nil, int64(group), 10)}, words))
 }
 
 // link is a connection to another node. One goroutine uses it at a time.
@@ -197,13 +185,11 @@ func (l *link) announce(as Caller, within time.Duration) error {
 // changes nothing in l.
 func (l *link) send(b []byte, within time.Duration) error {
 	const piece = 256 << 10
-	for len(b) > 0 {
-		n := min(len(b), piece)
+	for b := range slices.Chunk(b, piece) {
 		l.conn.SetWriteDeadline(time.Now().Add(within))
-		if _, err := l.conn.Write(b[:n]); err != nil {
+		if _, err := l.conn.Write(b); err != nil {
 			return err
 		}
-		b = b[n:]
 	}
 	return nil
 }
@@ -230,9 +216,5 @@ func (l *link) read(r *wire.Reply) (refused bool, err error) {
 
 // isRefusal reports whether a reply means that the node does not lead the slot.
 func isRefusal(reply []byte) bool {
-	return hasPrefix(reply, "-MOVED ") || hasPrefix(reply, "-CLUSTERDOWN ")
-}
-
-func hasPrefix(b []byte, prefix string) bool {
-	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
+	return bytes.HasPrefix(reply, []byte("-MOVED ")) || bytes.HasPrefix(reply, []byte("-CLUSTERDOWN "))
 }

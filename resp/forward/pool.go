@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -159,17 +160,14 @@ func (at *peer) leave(why use) { <-at.slots[why] }
 func (at *peer) takeIdle() *link {
 	epoch := at.pool.options.Nodes.Epoch(at.node)
 	for {
+		var l *link
 		at.mu.Lock()
-		n := len(at.idle)
-		if n == 0 {
-			at.mu.Unlock()
-			return nil
+		if n := len(at.idle); n > 0 {
+			l = at.idle[n-1]
+			at.idle = slices.Delete(at.idle, n-1, n)
 		}
-		l := at.idle[n-1]
-		at.idle[n-1] = nil
-		at.idle = at.idle[:n-1]
 		at.mu.Unlock()
-		if l.epoch == epoch && l.alive() {
+		if l == nil || l.epoch == epoch && l.alive() {
 			return l
 		}
 		l.close()
