@@ -214,11 +214,7 @@ func (s *session) awaitLeader(group int) (Partition, error) {
 func (s *session) enterTransaction() (err error) {
 	c, t := &s.away, &s.transaction
 	t.aborted, t.refusal = false, nil
-	group, elsewhere := c.calls.Watches()
-	here := len(s.watching.Keys(nil)) > 0
-	if here {
-		group = s.watch.group
-	}
+	group, here, elsewhere := s.watches()
 	switch {
 	case t.slot >= 0 && (here || elsewhere) && slot.Group(t.slot, s.server.cluster.Groups()) != group:
 		err = clustering.ErrCrossSlot
@@ -242,21 +238,23 @@ func (s *session) enterTransaction() (err error) {
 
 // watchesHere records the partition of watched keys. All of them must be in one partition.
 func (s *session) watchesHere() error {
-	c := &s.away
-	if group, elsewhere := c.calls.Watches(); elsewhere {
-		if group != s.at.group {
-			return clustering.ErrCrossSlot
-		}
-		return errLeaderChanged
-	}
-	if len(s.watching.Keys(nil)) > 0 && s.watch != s.at {
-		if s.watch.group != s.at.group {
-			return clustering.ErrCrossSlot
-		}
+	switch group, here, elsewhere := s.watches(); {
+	case (here || elsewhere) && group != s.at.group:
+		return clustering.ErrCrossSlot
+	case elsewhere || here && s.watch != s.at:
 		return errLeaderChanged
 	}
 	s.watch = s.at
 	return nil
+}
+
+// watches reports whether keys are watched here or on another node, and their group.
+func (s *session) watches() (group int, here, elsewhere bool) {
+	group, elsewhere = s.away.calls.Watches()
+	if here = len(s.watching.Keys(nil)) > 0; here {
+		group = s.watch.group
+	}
+	return group, here, elsewhere
 }
 
 // failIfEnded fails a waiting call that was added to its queues after the leadership ended.

@@ -166,11 +166,7 @@ func (s *session) waitFor(arrives func()) error {
 // watchElsewhere forwards a call that watches keys.
 func (s *session) watchElsewhere(p *command.Prepared) {
 	c := &s.away
-	group, elsewhere := c.calls.Watches()
-	here := len(s.watching.Keys(nil)) > 0
-	if here {
-		group = s.watch.group
-	}
+	group, here, elsewhere := s.watches()
 	switch {
 	case s.transaction.open:
 		s.Refuse(errWatchInMulti)
