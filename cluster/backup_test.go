@@ -51,7 +51,7 @@ func TestARestoredNodeCanBeRecovered(t *testing.T) {
 	to := filepath.Join(f.dir, "backup")
 	// the node of the backup was recovered before, and not started without the option since
 	f.nodes[0].adopting.Lock()
-	f.nodes[0].recovered = true
+	f.nodes[0].saved.Recovered = true
 	require.NoError(t, f.nodes[0].store(false))
 	f.nodes[0].adopting.Unlock()
 	require.NoError(t, Backup(f.options[0].Dir, to, io.Discard))

@@ -42,10 +42,7 @@ var errStarting = errors.New("this node is starting, and its start is not stored
 
 // Exchange takes a report and answers with one.
 func (c *control) Exchange(theirs Report, own *Report) error {
-	c.n.mu.Lock()
-	stored := c.n.startStored
-	c.n.mu.Unlock()
-	if !stored {
+	if !c.n.startStored.Load() {
 		return errStarting
 	}
 	c.n.receive(theirs)

@@ -175,7 +175,7 @@ func (n *Node) report(to string) Report {
 	defer n.reporting.Unlock()
 	n.mu.Lock()
 	n.orders++
-	r.Order, r.Start, r.Starts, r.History = n.orders, n.nonce, n.starts, n.history
+	r.Order, r.Start, r.Starts, r.History = n.orders, n.nonce, n.saved.Starts, n.saved.History
 	r.Accepts, r.Refuses = n.verdicts()
 	if trusted := n.trusted.Load(); trusted != nil {
 		r.Trusts = *trusted

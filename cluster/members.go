@@ -106,13 +106,14 @@ func (n *Node) logMembers(before, now *Map) {
 
 // dismiss notes that this node is no member any more.
 func (n *Node) dismiss(m *Map) {
-	n.dismissed = fmt.Sprintf("node %s is no member of the cluster any more: it was removed by CLUSTER FORGET. Remove "+
+	why := fmt.Sprintf("node %s is no member of the cluster any more: it was removed by CLUSTER FORGET. Remove "+
 		"the directory %s to let it join as a new node", n.self.Name, n.options.Dir)
 	if m.Member(n.self.Name) != nil {
-		n.dismissed = fmt.Sprintf("another node has joined the cluster as %s, while this one was away: remove the "+
+		why = fmt.Sprintf("another node has joined the cluster as %s, while this one was away: remove the "+
 			"directory %s to let this one join as a new node, under another --node-id", n.self.Name, n.options.Dir)
 	}
-	n.log.Error(n.dismissed)
+	n.saved.Dismissed = why
+	n.log.Error(why)
 	n.leave()
 }
 
@@ -418,7 +419,7 @@ func (n *Node) join(address string, groups int) error {
 	if n.closed {
 		return nil
 	}
-	n.begun = true
+	n.saved.Begun = true
 	if err := n.acceptLocked(m); err != nil {
 		return err
 	}

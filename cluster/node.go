@@ -102,19 +102,17 @@ type Node struct {
 	committedIn *group.Note // of group 0
 
 	// adopting is held while the map is replaced, and groups are opened and closed
-	adopting  sync.Mutex
-	synced    bool        // see saved.Synced
-	syncs     atomic.Bool // whether the logs are synced now
-	begun     bool        // see saved
-	dismissed string      // see saved
-	// see saved
-	recovering, recovered bool
-	closed                bool
+	adopting sync.Mutex
+	saved    saved       // what the directory has, but for what store adds
+	syncs    atomic.Bool // whether the logs are synced now
+	closed   bool
 
 	out     chan struct{}          // closed when the node is dismissed or refused
 	leave   func()                 // closes out
 	opened  atomic.Pointer[opened] // nil until the cluster is founded
 	leaving atomic.Bool            // it is about to stop
+	// this start is in the directory: others may hear of it
+	startStored atomic.Bool
 	// of one goroutine each, see gossip
 	noteRead  uint64 // version of the note of group 0 that was read last
 	truncated []int  // groups whose replica was set aside
@@ -130,9 +128,6 @@ type Node struct {
 	seen        seen                 // of the others
 	stored      string               // what the file of that has; of the goroutine that writes it
 	saveSeen    chan struct{}        // capacity 1: a start is to be written
-	starts      uint64               // how often this node was started
-	history     []uint64             // the latest starts, this one last
-	startStored bool                 // they are in the directory: others may hear of this start
 	orders      uint64               // how many reports it has made
 	setBack     string               // why it is refused by others; "": it is not
 	awaited     time.Duration        // how long that of all others was waited for
@@ -214,7 +209,7 @@ func Open(o Options) (*Node, error) {
 	}
 	n.leave = sync.OnceFunc(func() { close(n.out) })
 	n.wanted = wanted.New(o.Name, o.Wanted, time.Now())
-	n.synced = o.Sync
+	n.saved.Synced = o.Sync
 	n.syncs.Store(o.Sync)
 	n.port = mux.New(mux.Options{
 		Listener: o.Listener, More: o.More, TLS: o.TLS, Secret: o.Secret, Log: o.Log, Resolve: n.resolve,
@@ -243,29 +238,25 @@ func (n *Node) resume(state *saved) error {
 		n.seen, err = loadSeen(n.options.Dir)
 	}
 	n.mu.Lock()
-	n.starts, n.history = 1, []uint64{n.nonce}
 	n.allReported = state == nil // it has acknowledged nothing
-	n.mu.Unlock()
 	if state != nil {
-		n.mu.Lock()
-		n.starts, n.history = state.Starts+1, append(state.History, n.nonce)
-		n.history = n.history[max(0, len(n.history)-maxStarts):]
-		n.self.Instance, n.begun, n.m = state.Instance, state.Begun, state.Map
+		n.saved, n.self.Instance, n.m = *state, state.Instance, state.Map
+		n.saved.Map = nil // it is replaced
+		n.saved.Synced = n.options.Sync && (state.Synced || state.Clean)
 		n.keepName()
-		if n.m != nil {
-			prune(n.seen.Nodes, n.m)
-		}
-		n.mu.Unlock()
-		n.recovering, n.recovered = state.Recovering, state.Recovered
-		if n.m != nil {
-			n.port.SetCluster(n.m.clusterID())
-		}
-		n.synced = n.synced && (state.Synced || state.Clean)
-		if err == nil && mayBeCut(state) {
-			n.log.Warn("the machine was restarted while this node was running without --appendfsync always: the " +
-				"ends of its logs may be missing. It must not vote with them, and gets its groups from the other nodes")
-			err = setAside(n.options.Dir)
-		}
+	}
+	if n.m != nil {
+		prune(n.seen.Nodes, n.m)
+		n.port.SetCluster(n.m.clusterID())
+	}
+	n.saved.Starts++
+	n.saved.History = append(n.saved.History, n.nonce)
+	n.saved.History = n.saved.History[max(0, len(n.saved.History)-maxStarts):]
+	n.mu.Unlock()
+	if err == nil && state != nil && mayBeCut(state) {
+		n.log.Warn("the machine was restarted while this node was running without --appendfsync always: the " +
+			"ends of its logs may be missing. It must not vote with them, and gets its groups from the other nodes")
+		err = setAside(n.options.Dir)
 	}
 	if err == nil {
 		n.truncated, err = folders(n.options.Dir, truncatedPrefix)
@@ -276,13 +267,9 @@ func (n *Node) resume(state *saved) error {
 	if err == nil {
 		err = n.store(false)
 	}
-	if err == nil {
-		n.mu.Lock()
-		n.startStored = true
-		n.mu.Unlock()
-	}
+	n.startStored.Store(err == nil)
 	if err == nil && n.m != nil && n.m.Founded {
-		if !n.begun {
+		if !n.saved.Begun {
 			err = n.begin(n.m)
 		}
 		if err == nil {
@@ -346,15 +333,13 @@ func otherGroups(has, wanted int) error {
 
 // store writes what the node knows to the directory.
 func (n *Node) store(clean bool) error {
+	s := n.saved
+	s.Format, s.Node, s.Instance, s.Boot, s.Map = stateFormat, n.options.Name, n.self.Instance, bootID(), n.m
+	s.Clean = clean
 	n.mu.Lock()
-	dismissed := cmp.Or(n.dismissed, n.setBack)
+	s.Dismissed = cmp.Or(s.Dismissed, n.setBack)
 	n.mu.Unlock()
-	return (&saved{
-		Format: stateFormat, Node: n.options.Name, Instance: n.self.Instance, Boot: bootID(), Clean: clean,
-		Synced: n.synced, Begun: n.begun, Dismissed: dismissed, Map: n.m,
-		Recovering: n.recovering, Recovered: n.recovered,
-		Starts: n.starts, History: n.history,
-	}).save(n.options.Dir)
+	return s.save(n.options.Dir)
 }
 
 // itself returns what this node is now.
@@ -384,10 +369,10 @@ func (n *Node) SetSync(on bool) error {
 	if n.closed || n.syncs.Load() == on {
 		return nil
 	}
-	if n.synced && !on {
-		n.synced = false
+	if n.saved.Synced && !on {
+		n.saved.Synced = false
 		if err := n.store(false); err != nil {
-			n.synced = true
+			n.saved.Synced = true
 			return err
 		}
 	}
@@ -458,7 +443,7 @@ func (n *Node) Why() error {
 	defer n.adopting.Unlock()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if why := cmp.Or(n.dismissed, n.setBack); why != "" {
+	if why := cmp.Or(n.saved.Dismissed, n.setBack); why != "" {
 		return errors.New(why)
 	}
 	return nil

@@ -29,14 +29,14 @@ const probes = 5
 // forceRecover makes this node the only one of a cluster, if no majority is there.
 func (n *Node) forceRecover(state *saved) error {
 	switch {
-	case n.recovering:
+	case n.saved.Recovering:
 	case !n.options.ForceRecover:
-		n.recovered = false
+		n.saved.Recovered = false
 		return nil
 	case state == nil || state.Map == nil || !state.Begun:
 		return errors.New("--force-recover: the directory " + n.options.Dir + " has no data of a cluster, so there " +
 			"is nothing to recover here: use it on a node that has")
-	case n.recovered:
+	case n.saved.Recovered:
 		n.log.Warn("--force-recover has no effect: it was used already. Start the node without it from now on; " +
 			"to use it again, start it once without it and then with it")
 		return nil
@@ -76,12 +76,12 @@ func (n *Node) probe() (there []string) {
 
 // goOnAlone makes this node the only member of all groups.
 func (n *Node) goOnAlone() error {
-	if !n.recovering {
+	if !n.saved.Recovering {
 		lost := n.m
 		n.mu.Lock()
 		n.m = lost.alone(n.self)
 		n.mu.Unlock()
-		n.recovering = true
+		n.saved.Recovering = true
 		if err := n.store(false); err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (n *Node) goOnAlone() error {
 		return fmt.Errorf("--force-recover: %w", err)
 	}
 	// a restored backup has used up nothing
-	n.recovering, n.recovered = false, n.options.ForceRecover
+	n.saved.Recovering, n.saved.Recovered = false, n.options.ForceRecover
 	return n.store(false)
 }
 

@@ -148,7 +148,7 @@ func (n *Node) begin(m *Map) error {
 			return err
 		}
 	}
-	n.begun = true
+	n.saved.Begun = true
 	return nil
 }
 

@@ -108,7 +108,7 @@ func TestALaterReportSaysNotLess(t *testing.T) {
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	var read atomic.Bool
 	n := &Node{ // with the groups of another one, and a clock that is read slowly once
-		self: f.nodes[0].self, wanted: f.nodes[0].wanted, nonce: 7, starts: 1, history: []uint64{7},
+		self: f.nodes[0].self, wanted: f.nodes[0].wanted, nonce: 7, saved: saved{Starts: 1, History: []uint64{7}},
 		options: Options{Clock: clock.Source{Elapsed: system.Elapsed, Read: func() (int64, time.Duration) {
 			if read.CompareAndSwap(false, true) {
 				close(begun)
