@@ -62,9 +62,8 @@ func (h header) put(b []byte) {
 
 // VersionError reports data of a version that this server does not know.
 type VersionError struct {
-	What          string
-	Version       byte
-	Oldest, Known byte // that this server can read
+	What           string
+	Version, Known byte // that it has, and the latest that this server can read
 }
 
 func (e *VersionError) Error() string {
@@ -77,7 +76,7 @@ func (e *VersionError) Error() string {
 
 func checkVersion(what string, version, oldest, known byte) error {
 	if version < oldest || version > known {
-		return &VersionError{what, version, oldest, known}
+		return &VersionError{what, version, known}
 	}
 	return nil
 }
