@@ -22,7 +22,6 @@ import (
 
 	"rlserver/cluster/group"
 	"rlserver/cluster/mux"
-	"rlserver/cluster/slot"
 	"rlserver/cluster/wanted"
 	"rlserver/engine"
 	"rlserver/engine/policy"
@@ -491,9 +490,6 @@ func (n *Node) Partition(number int) *group.Partition {
 	}
 	return nil
 }
-
-// GroupOf returns the number of the group that a slot belongs to.
-func (n *Node) GroupOf(s int) int { return slot.Group(s, n.Map().Groups()) }
 
 // Leader returns the node that leads a group, nil if none is known.
 func (n *Node) Leader(number int) *Member {

@@ -41,7 +41,7 @@ type Options struct {
 	// AskTime is called when this replica is to lead and does not know the time. It returns a
 	// lower bound that the nodes have found, Unix ms. log is the latest time in the log, 0 if there
 	// is none. It may ask again and again while still returns true. If it is not ok, the own system
-	// clock decides. nil: nobody can be asked
+	// clock decides.
 	AskTime func(log int64, still func() bool) (ms int64, ok bool)
 	// Clocks returns what the system clocks of most nodes show, Unix µs. own is what the own one
 	// shows, now is the time of the group. nil: own
@@ -80,15 +80,15 @@ type Group struct {
 	time    *timeline
 
 	running atomic.Pointer[running]
-	sync    atomic.Pointer[bool] // as SetSync has set; nil: Options.Sync
+	sync    atomic.Bool // whether the log is synced now
 
 	changing sync.Mutex // held while the members are changed
 	handing  sync.Mutex // held while leadership is handed over
 
 	mu      sync.Mutex
 	changed chan struct{} // closed, and replaced, when leadership has changed
-	closed  bool
 
+	closing    sync.Once
 	quit, done chan struct{}
 
 	leadership leadership
@@ -137,13 +137,7 @@ func Open(o Options) (*Group, error) {
 	o.snapshotBytes = cmp.Or(o.snapshotBytes, defaultSnapshotBytes)
 	o.digestEvery = cmp.Or(o.digestEvery, defaultDigestEvery)
 	o.tickEvery = cmp.Or(o.tickEvery, defaultTickEvery)
-	if o.AskTime == nil {
-		o.AskTime = func(int64, func() bool) (int64, bool) { return 0, false }
-	}
-	g := &Group{
-		options: o, log: o.Log.With("group", o.Number), time: newTimeline(o.Clock),
-		changed: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{}),
-	}
+	g := newGroup(o)
 	if o.Clocks != nil {
 		g.time.clocks = o.Clocks
 	}
@@ -155,6 +149,16 @@ func Open(o Options) (*Group, error) {
 	g.running.Store(run)
 	go g.manage()
 	return g, nil
+}
+
+// newGroup returns a replica that is not open.
+func newGroup(o Options) *Group {
+	g := &Group{
+		options: o, log: o.Log.With("group", o.Number), time: newTimeline(o.Clock),
+		changed: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{}),
+	}
+	g.sync.Store(o.Sync)
+	return g
 }
 
 // heartbeatTimeout returns raft's heartbeat timeout for Options.Timeout: a leader that hears no
@@ -286,17 +290,13 @@ func (g *Group) broken(run *running, err error) {
 }
 
 // Close ends the replica. Leadership should have been handed over before.
-func (g *Group) Close() error {
-	g.mu.Lock()
-	if g.closed {
-		g.mu.Unlock()
-		return nil
-	}
-	g.closed = true
-	g.mu.Unlock()
-	close(g.quit)
-	<-g.done
-	return g.running.Load().close(errStopping)
+func (g *Group) Close() (err error) {
+	g.closing.Do(func() {
+		close(g.quit)
+		<-g.done
+		err = g.running.Load().close(errStopping)
+	})
+	return err
 }
 
 // manage follows leadership and replaces what has failed, until Close.
@@ -584,17 +584,6 @@ func (g *Group) leader(run *running) string {
 		return ""
 	}
 	return id.Node
-}
-
-// Await is Leading, but waits for a leader until the context ends.
-func (g *Group) Await(ctx context.Context) (*Partition, error) {
-	for {
-		p, err := g.Leading()
-		if err != slot.ErrNoLeader || ctx.Err() != nil {
-			return p, err
-		}
-		g.AwaitChange(ctx)
-	}
 }
 
 // AwaitChange returns when this node may have come to lead, or when it is time to look who else

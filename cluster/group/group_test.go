@@ -377,6 +377,17 @@ func TestACallIsOnAllReplicas(t *testing.T) {
 	}
 }
 
+// Await is Leading, but waits for a leader until the context ends.
+func (g *Group) Await(ctx context.Context) (*Partition, error) {
+	for {
+		p, err := g.Leading()
+		if err != slot.ErrNoLeader || ctx.Err() != nil {
+			return p, err
+		}
+		g.AwaitChange(ctx)
+	}
+}
+
 func TestFollowersSayWhoLeads(t *testing.T) {
 	t.Parallel()
 	tr := newTrio(t)

@@ -154,7 +154,7 @@ func (g *Group) stored(took time.Duration, err error) {
 	g.leadership.mu.Lock()
 	g.leadership.disk = err
 	g.leadership.mu.Unlock()
-	if observe := g.options.ObserveSync; observe != nil && g.syncs() && err == nil {
+	if observe := g.options.ObserveSync; observe != nil && g.sync.Load() && err == nil {
 		observe(took)
 	}
 }

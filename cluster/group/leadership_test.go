@@ -18,6 +18,7 @@ import (
 
 	"rlserver/cluster/clustertest"
 	"rlserver/cluster/overview"
+	"rlserver/internal/clock"
 )
 
 // lines collects what is logged, as JSON.
@@ -136,7 +137,10 @@ func TestReasonsOfLostLeadership(t *testing.T) {
 
 func TestFailuresOfTheDiskAreNoted(t *testing.T) {
 	synced := 0
-	g := &Group{options: Options{Dir: t.TempDir(), Sync: true, ObserveSync: func(time.Duration) { synced++ }}}
+	g := newGroup(Options{
+		Dir: t.TempDir(), Sync: true, ObserveSync: func(time.Duration) { synced++ },
+		Clock: clock.System(), Log: testLog(),
+	})
 	l := &g.leadership
 	f, err := g.openFiles(newLogger(testLog(), l.logged), g.stored, func() {})
 	require.NoError(t, err)

@@ -53,7 +53,7 @@ func serversOf(run *running) (list []Server) {
 // Bootstrap writes what a new group begins with, the same members on all their nodes, before any of
 // them opens its replica. It does nothing if there is state.
 func Bootstrap(o Options, members []ReplicaID) error {
-	g := &Group{options: o, log: o.Log.With("group", o.Number)}
+	g := newGroup(o)
 	config := g.config(nil)
 	return g.withFiles(config, func(f files, trans raft.Transport) error {
 		if has, err := raft.HasExistingState(f.cache, f.log, f.snapshots); err != nil || has {

@@ -156,7 +156,7 @@ func TestAReplicaWithAPartOfARecordGoesOnAlone(t *testing.T) {
 	lead := newFSM(t).lead(r.Term())
 	large(lead)
 	logs := lead.proposeAll(0, r.Term())[:3] // without the last parts
-	g := &Group{options: alone.options(0), log: alone.options(0).Log, time: newTimeline(alone.options(0).Clock)}
+	g := newGroup(alone.options(0))
 	require.NoError(t, g.withFiles(g.config(nil), func(f files, _ raft.Transport) error {
 		last, err := f.log.LastIndex()
 		for i := range logs {

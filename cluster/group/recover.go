@@ -32,7 +32,7 @@ func (f truncatedFSM) Snapshot() (raft.FSMSnapshot, error) {
 // others is lost for ever. It keeps all entries that it has, also those that were not committed.
 // What the lost members had committed without this one is lost.
 func Recover(o Options) (r Recovered, err error) {
-	g := &Group{options: o, log: o.Log.With("group", o.Number), time: newTimeline(o.Clock)}
+	g := newGroup(o)
 	config := g.config(nil)
 	state := &fsm{
 		engine: o.Engine, time: g.time, follows: func(uint64) bool { return false },

@@ -46,7 +46,7 @@ func (g *Group) openFiles(log hclog.Logger, stored func(time.Duration, error), h
 	meta := new(metadb.BoltMetaDB)
 	f.log, err = openLog(func() (*wal.WAL, error) {
 		return wal.Open(folder, wal.WithLogger(log), wal.WithMetaStore(meta), wal.WithSegmentSize(segmentSize),
-			wal.WithSegmentFiler(segment.NewFiler(folder, maySync{disk, g.syncs, g.leadership.setFile})))
+			wal.WithSegmentFiler(segment.NewFiler(folder, maySync{disk, g.sync.Load, g.leadership.setFile})))
 	})
 	if err != nil {
 		meta.Close() // or the next attempt would wait for its lock
@@ -106,7 +106,7 @@ type notedStore struct {
 
 // StoreLogs implements raft.LogStore.
 func (s notedStore) StoreLogs(entries []*raft.Log) error {
-	if s.time != nil && len(entries) > 0 {
+	if len(entries) > 0 {
 		s.time.arrive(entries[0].Index, entries[len(entries)-1].Index)
 	}
 	start := time.Now()

@@ -3,15 +3,7 @@ package group
 import "github.com/hashicorp/raft-wal/types"
 
 // SetSync sets whether the log is synced from now on, in place of Options.Sync.
-func (g *Group) SetSync(on bool) { g.sync.Store(&on) }
-
-// syncs reports whether the log is synced.
-func (g *Group) syncs() bool {
-	if on := g.sync.Load(); on != nil {
-		return *on
-	}
-	return g.options.Sync
-}
+func (g *Group) SetSync(on bool) { g.sync.Store(on) }
 
 // maySync is a file system whose files are synced while syncs returns true, and when they are
 // closed. Terms and votes are in a file of their own, which is synced always.
