@@ -28,7 +28,13 @@ func (s *sharing) run(ctx context.Context, missing []int) []int {
 	tries := time.NewTicker(shareInterval)
 	defer tries.Stop()
 	call := func() {
-		for node, groups := range s.byLeader(missing) {
+		led := make(map[string][]int)
+		for _, number := range missing {
+			if node := s.leader(number); node != "" {
+				led[node] = append(led[node], number)
+			}
+		}
+		for node, groups := range led {
 			if called[node] {
 				continue // it has not answered yet
 			}
@@ -52,15 +58,4 @@ func (s *sharing) run(ctx context.Context, missing []int) []int {
 		}
 	}
 	return missing
-}
-
-// byLeader returns the groups that have a known leader, by its name.
-func (s *sharing) byLeader(groups []int) map[string][]int {
-	led := make(map[string][]int)
-	for _, number := range groups {
-		if node := s.leader(number); node != "" {
-			led[node] = append(led[node], number)
-		}
-	}
-	return led
 }
