@@ -36,8 +36,8 @@ type digesting struct {
 	mu     sync.Mutex
 	paused int              // snapshots that are being written
 	own    *engine.Snapshot // the leader's state at the entry that it has queued; nil: none
-	stop   chan struct{}    // closed to end the work; nil: there is none
-	ended  chan struct{}
+	stop   chan struct{}    // closed to end the latest work; nil: there was none, or it is stopped
+	ended  chan struct{}    // closed when that has ended
 }
 
 // pause ends the work, as an engine has one snapshot at a time.
@@ -61,14 +61,7 @@ func (d *digesting) resume() {
 
 // busyLocked reports whether the engine has a snapshot already.
 func (d *digesting) busyLocked() bool {
-	if d.stop != nil {
-		select {
-		case <-d.ended:
-			d.stop = nil
-		default:
-		}
-	}
-	return d.paused > 0 || d.own != nil || d.stop != nil
+	return d.paused > 0 || d.own != nil || d.stop != nil && !isClosed(d.ended)
 }
 
 func (d *digesting) dropLocked() {

@@ -187,7 +187,10 @@ func (g *Group) config(notify chan<- bool) *raft.Config {
 }
 
 func (g *Group) open() (run *running, err error) {
-	run = &running{notify: make(chan bool, 64), fresh: make(chan struct{}, 1), regain: make(chan struct{}, 1)}
+	run = &running{
+		notify: make(chan bool, 64), fresh: make(chan struct{}, 1), regain: make(chan struct{}, 1),
+		ended: make(chan struct{}), calls: make(chan raft.RPC),
+	}
 	config := g.config(run.notify)
 	if run.files, err = g.openFiles(config.Logger, run.stored(g), run.hangs); err == nil {
 		if err = checkLog(filepath.Join(g.options.Dir, logFolder)); err != nil {
@@ -214,7 +217,6 @@ func (g *Group) open() (run *running, err error) {
 		Stream:  stream{run.layer, g.options.id(), connectionEnded},
 		MaxPool: 2, Timeout: g.options.Timeout / 4, Logger: config.Logger,
 	})
-	run.ended, run.calls = make(chan struct{}), make(chan raft.RPC)
 	last := func() uint64 {
 		if started := run.started.Load(); started != nil {
 			return started.LastIndex()
@@ -509,7 +511,9 @@ func (g *Group) propose(run *running) (stop func()) {
 			case <-time.After(100 * time.Millisecond): // the replica may have been replaced
 			}
 			for batches = r.take(batches[:0]); len(batches) > 0; batches = r.take(batches[:0]) {
-				stuck := g.limit(r)
+				stuck := time.AfterFunc(g.patience(), func() { // it ends what r serves
+					r.discard(fmt.Errorf("an entry was not committed within %v", g.patience()))
+				})
 				for _, b := range batches {
 					futures = append(futures, run.raft.ApplyLog(raft.Log{Data: b.entry}, 0))
 				}
@@ -527,13 +531,6 @@ func (g *Group) propose(run *running) (stop func()) {
 		close(quit)
 		work.Wait()
 	}
-}
-
-// limit ends what a replica serves if an entry that is proposed now is not committed in time.
-func (g *Group) limit(r *Replica) *time.Timer {
-	return time.AfterFunc(g.patience(), func() {
-		r.discard(fmt.Errorf("an entry was not committed within %v", g.patience()))
-	})
 }
 
 func (g *Group) patience() time.Duration {
@@ -624,8 +621,8 @@ func (g *Group) Status() Status {
 	s := Status{
 		Leader: g.leader(run), Leads: run.fsm.replica.Load().Leads(), Term: run.raft.CurrentTerm(),
 		Last: run.raft.LastIndex(), Committed: run.raft.CommitIndex(), Applied: run.fsm.index.Load(),
+		Members: serversOf(run),
 	}
-	s.Members = serversOf(run)
 	if err := run.fault.Load(); err != nil {
 		s.Fault = *err
 	}
