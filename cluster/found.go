@@ -129,9 +129,7 @@ func (n *Node) greetAll(peers map[string]*peer) map[string]Greeting {
 // tryToFound founds the cluster if it is this node's turn, or goes on with it. It returns what is
 // in the way.
 func (n *Node) tryToFound(found map[string]Greeting) error {
-	n.mu.Lock()
-	m := n.m
-	n.mu.Unlock()
+	m := n.known()
 	for _, g := range found {
 		switch {
 		case g.Map == nil || !g.Map.Founded:
@@ -186,6 +184,8 @@ func (n *Node) plan(found map[string]Greeting) (*Map, error) {
 	if m.Members[0].Name != n.self.Name {
 		return nil, nil // that one's turn
 	}
+	n.adopting.Lock()
+	defer n.adopting.Unlock()
 	return m, n.accept(m)
 }
 
@@ -213,14 +213,8 @@ func (n *Node) found(m *Map) error {
 	return nil
 }
 
-// accept stores a map.
+// accept stores a map. n.adopting is held.
 func (n *Node) accept(m *Map) error {
-	n.adopting.Lock()
-	defer n.adopting.Unlock()
-	return n.acceptLocked(m)
-}
-
-func (n *Node) acceptLocked(m *Map) error {
 	n.mu.Lock()
 	before := n.m
 	n.m = m
@@ -256,7 +250,7 @@ func (n *Node) adopt(m *Map) error {
 	case n.closed:
 		return errors.New("the node stops")
 	}
-	if err := n.acceptLocked(m); err != nil || !m.Founded {
+	if err := n.accept(m); err != nil || !m.Founded {
 		return err
 	}
 	if err := n.begin(m); err != nil {

@@ -420,7 +420,7 @@ func (n *Node) join(address string, groups int) error {
 		return nil
 	}
 	n.saved.Begun = true
-	if err := n.acceptLocked(m); err != nil {
+	if err := n.accept(m); err != nil {
 		return err
 	}
 	n.log.Info("this node is a member of the cluster", "id", m.ID, "nodes", len(m.Members), "groups", m.Groups())

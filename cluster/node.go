@@ -460,6 +460,13 @@ func (n *Node) Map() *Map {
 	return nil
 }
 
+// known is Map before the cluster is founded as well.
+func (n *Node) known() *Map {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.m
+}
+
 // groups returns the replicas on this node, by number.
 func (n *Node) groups() []*group.Group {
 	if o := n.opened.Load(); o != nil {

@@ -168,7 +168,7 @@ func (p policyNotes) PolicyNote(version uint64) []byte {
 	if p.number == 0 {
 		return nil
 	}
-	b, err := json.Marshal(policiesUsed{p.n.mapID(), version})
+	b, err := json.Marshal(policiesUsed{p.n.known().ID, version})
 	if err != nil {
 		panic(err) // it has nothing that cannot be encoded
 	}
@@ -178,14 +178,8 @@ func (p policyNotes) PolicyNote(version uint64) []byte {
 // PoliciesIn implements group.PolicyNotes. Versions of before a forced recovery do not count.
 func (p policyNotes) PoliciesIn(note []byte) uint64 {
 	var used policiesUsed
-	if json.Unmarshal(note, &used) != nil || used.ID != p.n.mapID() {
+	if json.Unmarshal(note, &used) != nil || used.ID != p.n.known().ID {
 		return 0
 	}
 	return used.PoliciesVersion
-}
-
-func (n *Node) mapID() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.m.ID
 }

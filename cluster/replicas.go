@@ -120,7 +120,7 @@ func (n *Node) groupOptions(number int, instance uint64) group.Options {
 		ObserveSync: n.observeSync, ObserveSnapshot: n.options.ObserveSnapshot,
 		LongCall: n.options.LongCall, Disk: n.options.disk,
 		AskTime: func(log int64, still func() bool) (int64, bool) {
-			return n.askTime(number, log, still), true
+			return n.askTime(n.askAll, number, log, still), true
 		},
 		Clocks: n.middleClock, Speaks: n.trusts, Policies: policyNotes{n, number},
 		Layer: func() group.Layer { return n.port.Instance(mux.Channel(number), instance) },

@@ -86,20 +86,15 @@ func (n *Node) timeOf(number int) (t Time) {
 // majority of its replicas have answered, still returns false, or it has taken too long. If a
 // replica of the group knows its time, that is it, and otherwise that of the other groups. If
 // nobody knows any, the whole cluster has started: then the clocks say how long it was away.
-func (n *Node) askTime(number int, log int64, still func() bool) (ms int64) {
-	return n.timeOfMost(n.askAll, number, log, still)
-}
-
-// timeOfMost is askTime with a function that asks all once, and waits for their answers for a time.
-// That is longer with each attempt, as nodes may be slow: what one alone says may be wrong.
-func (n *Node) timeOfMost(
+//
+// ask, which is askAll, asks all once, and waits for their answers for a time. That is longer with
+// each attempt, as nodes may be slow: what one alone says may be wrong.
+func (n *Node) askTime(
 	ask func(m *Map, number int, wait time.Duration) map[string]Time, number int, log int64, still func() bool,
 ) (ms int64) {
 	wait := n.options.Timeout / 4
 	for begun := n.options.Clock.Elapsed(); ; time.Sleep(askInterval) {
-		n.mu.Lock()
-		m := n.m
-		n.mu.Unlock()
+		m := n.known()
 		answers := ask(m, number, wait)
 		wait += n.options.Timeout / 4
 		replicas, all := 0, Time{Log: log}

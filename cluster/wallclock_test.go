@@ -180,7 +180,7 @@ func TestSlowClocksCount(t *testing.T) {
 				}
 				return answers
 			}
-			ms := n.timeOfMost(ask, 0, 0, func() bool { return true })
+			ms := n.askTime(ask, 0, 0, func() bool { return true })
 			assert.Equal(t, c.wantAhead.Milliseconds(), ms-now, "answers take %v", c.takes)
 		}
 	})
