@@ -52,20 +52,16 @@ var errBusy = errors.New("no link is free")
 // Pool has the links to other nodes.
 type Pool struct {
 	options Options
-	Counters
 
-	mu    sync.Mutex
-	peers map[string]*peer
-}
-
-// Counters are the counters of a pool.
-type Counters struct {
 	Calls   atomic.Int64 // calls that were sent, without those sent again
 	Again   atomic.Int64 // calls that were sent again, after a refusal
 	Unknown atomic.Int64 // calls whose outcome is unknown
 	Failed  atomic.Int64 // calls that found no leader in time, or no link
 	Busy    atomic.Int64 // calls for which no link was free
-	open    atomic.Int64
+	open    atomic.Int64 // links
+
+	mu    sync.Mutex
+	peers map[string]*peer
 }
 
 // Counts returns the current counts.
