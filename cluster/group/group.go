@@ -306,10 +306,9 @@ func (g *Group) manage() {
 	defer close(g.done)
 	for {
 		run := g.running.Load()
-		stop := g.propose(run)
+		run.work.Go(func() { g.propose(run) })
 		again := g.follow(run)
 		run.shutdown() // what is on its way fails
-		stop()
 		if !again {
 			return
 		}
@@ -493,43 +492,35 @@ func (g *Group) rebuild(old *running) {
 	}
 }
 
-// propose starts what proposes the batches of the replicas, and returns what stops it. All calls
-// that come while an entry is on its way share the next one: an entry costs about as much CPU time
-// as 50 calls, so several on their way would only be smaller. Full ones are proposed together.
-func (g *Group) propose(run *running) (stop func()) {
-	quit := make(chan struct{})
-	var work sync.WaitGroup
-	work.Go(func() {
-		var batches []*batch
-		var futures []raft.ApplyFuture
-		for {
-			r := run.fsm.replica.Load()
-			select {
-			case <-quit:
-				return
-			case <-r.work:
-			case <-time.After(100 * time.Millisecond): // the replica may have been replaced
-			}
-			for batches = r.take(batches[:0]); len(batches) > 0; batches = r.take(batches[:0]) {
-				stuck := time.AfterFunc(g.patience(), func() { // it ends what r serves
-					r.discard(fmt.Errorf("an entry was not committed within %v", g.patience()))
-				})
-				for _, b := range batches {
-					futures = append(futures, run.raft.ApplyLog(raft.Log{Data: b.entry}, 0))
-				}
-				for i, b := range batches {
-					r.applied(b, run.result(futures[i]))
-				}
-				stuck.Stop()
-				clear(batches)
-				clear(futures)
-				futures = futures[:0]
-			}
+// propose proposes the batches of the replicas until raft ends. All calls that come while an entry
+// is on its way share the next one: an entry costs about as much CPU time as 50 calls, so several
+// on their way would only be smaller. Full ones are proposed together.
+func (g *Group) propose(run *running) {
+	var batches []*batch
+	var futures []raft.ApplyFuture
+	for {
+		r := run.fsm.replica.Load()
+		select {
+		case <-run.ended:
+			return
+		case <-r.work:
+		case <-time.After(100 * time.Millisecond): // the replica may have been replaced
 		}
-	})
-	return func() {
-		close(quit)
-		work.Wait()
+		for batches = r.take(batches[:0]); len(batches) > 0; batches = r.take(batches[:0]) {
+			stuck := time.AfterFunc(g.patience(), func() { // it ends what r serves
+				r.discard(fmt.Errorf("an entry was not committed within %v", g.patience()))
+			})
+			for _, b := range batches {
+				futures = append(futures, run.raft.ApplyLog(raft.Log{Data: b.entry}, 0))
+			}
+			for i, b := range batches {
+				r.applied(b, run.result(futures[i]))
+			}
+			stuck.Stop()
+			clear(batches)
+			clear(futures)
+			futures = futures[:0]
+		}
 	}
 }
 
