@@ -85,8 +85,8 @@ type Group struct {
 	changing sync.Mutex // held while the members are changed
 	handing  sync.Mutex // held while leadership is handed over
 
-	mu      sync.Mutex
-	changed chan struct{} // closed, and replaced, when leadership has changed
+	// closed, and replaced, when leadership has changed
+	changed atomic.Pointer[chan struct{}]
 
 	closing    sync.Once
 	quit, done chan struct{}
@@ -155,8 +155,10 @@ func Open(o Options) (*Group, error) {
 func newGroup(o Options) *Group {
 	g := &Group{
 		options: o, log: o.Log.With("group", o.Number), time: newTimeline(o.Clock),
-		changed: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{}),
+		quit: make(chan struct{}), done: make(chan struct{}),
 	}
+	changed := make(chan struct{})
+	g.changed.Store(&changed)
 	g.sync.Store(o.Sync)
 	return g
 }
@@ -538,10 +540,8 @@ func (run *running) hangs() {
 
 // noteChange wakes those who wait for a change of leadership.
 func (g *Group) noteChange() {
-	g.mu.Lock()
-	close(g.changed)
-	g.changed = make(chan struct{})
-	g.mu.Unlock()
+	next := make(chan struct{})
+	close(*g.changed.Swap(&next))
 }
 
 // ErrBroken reports that the replica cannot be used: other nodes serve the group.
@@ -577,11 +577,8 @@ func (g *Group) leader(run *running) string {
 // AwaitChange returns when this node may have come to lead, or when it is time to look who else
 // does: raft does not say when another node begins to lead.
 func (g *Group) AwaitChange(ctx context.Context) {
-	g.mu.Lock()
-	changed := g.changed
-	g.mu.Unlock()
 	select {
-	case <-changed:
+	case <-*g.changed.Load():
 	case <-time.After(10 * time.Millisecond):
 	case <-ctx.Done():
 	}
