@@ -194,7 +194,7 @@ func viewCluster(c *overview.Cluster) *clusterView {
 		v.Nodes = append(v.Nodes, nodeView{
 			Name: n.Name, Address: n.Address(false), Version: n.Version, Me: n.Name == c.Name, Up: n.Up,
 			Leaving: n.Leaving,
-			Heard:   max(-1, n.Heard.Milliseconds()), Leads: n.Leads, Replicas: n.Replicas,
+			Heard:   n.HeardAgo(), Leads: n.Leads, Replicas: n.Replicas,
 		})
 	}
 	for i := range c.Groups {

@@ -53,13 +53,9 @@ func (c *Cluster) WriteCluster(write func(name string, value any)) {
 	write("proxy_link_waits", c.Proxy.LinkWaits)
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		heard := int64(-1)
-		if n.Heard >= 0 {
-			heard = n.Heard.Milliseconds()
-		}
 		write(fmt.Sprint("node", i), fmt.Sprintf("name=%s,address=%s,up=%d,leaving=%d,heard_ms=%d,leads=%d,"+
 			"replicas=%d,clock_off=%d,round_trip_us=%d,sync_us=%d,version=%s", n.Name, n.Address(false), digit(n.Up),
-			digit(n.Leaving), heard, n.Leads, n.Replicas, digit(n.ClockOff), n.RoundTrip.Microseconds(),
+			digit(n.Leaving), n.HeardAgo(), n.Leads, n.Replicas, digit(n.ClockOff), n.RoundTrip.Microseconds(),
 			n.SyncTime.Microseconds(), n.Version))
 	}
 }

@@ -65,6 +65,14 @@ type Node struct {
 	Replicas            int // of groups
 }
 
+// HeardAgo returns how many ms ago the node was heard; -1: not since the start.
+func (n *Node) HeardAgo() int64 {
+	if n.Heard < 0 { // also by less than a millisecond
+		return -1
+	}
+	return n.Heard.Milliseconds()
+}
+
 // Group is a group of slots.
 type Group struct {
 	Number      int

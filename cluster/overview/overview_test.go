@@ -117,3 +117,9 @@ func TestReady(t *testing.T) {
 	c.Groups[0].Role, c.Groups[0].Fault = Broken, "entry 7 is cut"
 	assert.EqualError(t, c.Ready(), "the replica of group 0 is broken: entry 7 is cut")
 }
+
+func TestHeardAgo(t *testing.T) {
+	for heard, want := range map[time.Duration]int64{-1: -1, -time.Hour: -1, 0: 0, 1: 0, time.Second: 1000} {
+		assert.Equal(t, want, (&Node{Heard: heard}).HeardAgo())
+	}
+}
