@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,7 @@ func TestProxyServesPlainClients(t *testing.T) {
 			t.Run(fmt.Sprint("node ", i, " RESP", protocol), func(t *testing.T) {
 				client := c.proxied(i, protocol)
 				pipelines(t, client, 300)
+				skippedReplies(t, c.host(i), c.proxy[i])
 				transactions(t, client)
 				watches(t, client)
 				large(t, client)
@@ -90,6 +92,27 @@ func pipelines(t *testing.T, client *redis.Client, calls int) {
 		assert.Equal(t, fmt.Sprint(n), replies[4*n+1].(*redis.StringCmd).Val())
 		assert.Equal(t, fmt.Sprint(n), replies[4*n+2].(*redis.StringCmd).Val())
 		assert.ErrorContains(t, replies[4*n+3].Err(), "WRONGTYPE")
+	}
+}
+
+// skippedReplies drops replies by CLIENT REPLY in pipelines, behind calls that other nodes run.
+func skippedReplies(t *testing.T, host, port string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", net.JoinHostPort(host, port))
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	in := bufio.NewReader(conn)
+	for n := range 24 {
+		fmt.Fprintf(conn, "DEL {skip%d}\r\nINCR {skip%[1]d}\r\nCLIENT REPLY SKIP\r\nPING\r\nINCR {skip%[1]d}\r\n"+
+			"CLIENT REPLY OFF\r\nINCR {skip%[1]d}\r\nCLIENT REPLY ON\r\nINCR {skip%[1]d}\r\nECHO end\r\n", n)
+		var replies string
+		for !strings.HasSuffix(replies, "end\r\n") {
+			line, err := in.ReadString('\n')
+			require.NoError(t, err, "after %q", replies)
+			replies += line
+		}
+		assert.Regexp(t, `^:[01]\r\n:1\r\n:2\r\n\+OK\r\n:4\r\n\$3\r\nend\r\n$`, replies)
 	}
 }
 

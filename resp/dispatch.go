@@ -28,7 +28,8 @@ func (s *session) execute(words [][]byte) {
 const maxRefused = 100
 
 func (s *session) run(words [][]byte) {
-	s.group, s.ran, s.replyStart = s.group[:0], 0, len(s.Reply.B)
+	s.group, s.ran = s.group[:0], 0
+	s.beginReply()
 	s.messages.Begin(s.replyMode != replyOn)
 	if len(words) > manyWords && !s.accountArgs(len(words)) {
 		s.closing = true
@@ -156,7 +157,7 @@ func (s *session) recovered() {
 	if fault == nil {
 		return
 	}
-	s.dropMarks(s.replyStart)
+	s.dropMarks()
 	s.See(s.Tx.End())
 	p := new(command.Prepared)
 	if s.group = s.group[:min(len(s.group), s.ran+1)]; len(s.group) > 0 {

@@ -155,7 +155,7 @@ func (s *session) actAs(user string) {
 
 // runOnGroup handles forward.OnGroup.
 func (s *session) runOnGroup(words [][]byte) {
-	s.replyStart = len(s.Reply.B)
+	s.beginReply()
 	defer s.recovered()
 	if len(words) < 3 {
 		s.closing = true

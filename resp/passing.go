@@ -81,7 +81,7 @@ func (s *session) markOf(p *command.Prepared, start int) mark {
 // this call reads follows its reply.
 func (s *session) flushBefore() {
 	s.flush()
-	s.replyStart = 0
+	s.beginReply()
 	if s.Tracked != nil {
 		s.messages.Hold()
 	}

@@ -150,7 +150,8 @@ func (s *session) runGroup(elapsed time.Duration) *waitqueue.Waiter {
 			}
 			s.markRun(&s.group[i-1])
 			s.guard.Take(p.Size)
-			s.ran, s.replyStart = i, len(s.Reply.B)
+			s.ran = i
+			s.beginReply()
 			if p.Command != s.Command {
 				s.updateProfile(p.Command, elapsed)
 			}

@@ -48,6 +48,9 @@ type mark struct {
 	event      bool // not replies but events, dropped if the changes may be lost
 }
 
+// beginReply notes that the reply of a call begins.
+func (s *session) beginReply() { s.replyStart, s.firstMark = len(s.Reply.B), len(s.marks) }
+
 // markReply marks the reply of the current call. See then says on what it depends.
 func (s *session) markReply(changed, once bool) {
 	at := s.at
@@ -109,7 +112,7 @@ func (s *session) insertMessages(list []byte, events []pubsub.Span) {
 			s.marks = slices.Insert(s.marks, i, behind)
 		}
 	}
-	i, _ := slices.BinarySearchFunc(s.marks, at, func(m mark, at int) int { return m.start - at })
+	i := min(s.firstMark, len(s.marks))
 	for n, e := range events {
 		s.marks = slices.Insert(s.marks, i+n, mark{start: at + e.Start, end: at + e.End, event: true})
 	}
@@ -123,15 +126,19 @@ func (s *session) appendEvents(list []byte) {
 	}
 }
 
-// dropMarks removes the marks of replies that begin at an index or behind it.
-func (s *session) dropMarks(at int) {
-	n := len(s.marks)
-	for n > 0 && s.marks[n-1].start >= at {
-		n--
-	}
+// dropMarks removes the marks of the current call. Those of forwarded calls before it may begin
+// where its reply does.
+func (s *session) dropMarks() {
+	n := min(s.firstMark, len(s.marks))
 	if s.marks = s.marks[:n]; n > 0 {
-		s.marks[n-1].end = min(s.marks[n-1].end, at)
+		s.marks[n-1].end = min(s.marks[n-1].end, s.replyStart)
 	}
+}
+
+// dropReply drops the reply of the current call.
+func (s *session) dropReply() {
+	s.dropMarks()
+	s.Reply.B = s.Reply.B[:s.replyStart]
 }
 
 // See records that replies depend on changes of the current partition up to a position. While the
@@ -149,8 +156,7 @@ func (s *session) See(seen engine.Position) {
 	}
 	if len(s.group) == 1 && s.group[0].Command != nil && s.group[0].Command.Flags&command.Write == 0 && !s.Changed {
 		if err := s.at.journal.Unreadable(seen); err != nil {
-			s.dropMarks(s.replyStart)
-			s.Reply.B = s.Reply.B[:s.replyStart]
+			s.dropReply()
 			s.Refuse(err)
 			return
 		}

@@ -39,6 +39,7 @@ type session struct {
 	replyStart int          // where the reply of the current call begins
 	depends    []dependence // what flush waits for, see replies.go
 	marks      []mark       // places of replies, in order
+	firstMark  int          // how many marks there were before the current call
 
 	at *partition // of the current call
 
@@ -169,8 +170,8 @@ func (s *session) applyReplyMode() {
 	case replySkipThis:
 		s.replyMode = replyOn
 	}
-	s.dropMarks(s.replyStart)
-	s.Reply.B, s.Reply.Truncated = s.Reply.B[:s.replyStart], false
+	s.dropReply()
+	s.Reply.Truncated = false
 }
 
 // flush waits until the replies may be sent, see replies.go, and sends them. If sending fails, the
@@ -270,7 +271,7 @@ func (s *session) await(w *waitqueue.Waiter) {
 	s.refuseWaitingIfDenied() // the user may have changed before usersChanged could find the waiter
 	s.runDeferred()
 	s.flush()
-	s.replyStart = 0
+	s.beginReply()
 	s.guard.Memory.Set(clientmem.Waiting, w.Size())
 	s.failIfEnded()
 	gone := s.closing // the journal has failed
