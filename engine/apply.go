@@ -145,7 +145,7 @@ func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 	case effect.Rename:
 		return e.applyRename(o, f)
 	case effect.Copy:
-		e.shardOf(f.To).continues(e.shardOf(f.Key))
+		e.shardOf(f.To).seq.Continue(&e.shardOf(f.Key).seq)
 		e.put(f.ToDB, f.To, o.Clone(string(f.To.Name)))
 		return o
 	case effect.Move:
@@ -253,7 +253,7 @@ func (e *Engine) applySplice(o object.Object, f *effect.Effect) object.Object {
 func (e *Engine) applyRename(o object.Object, f *effect.Effect) object.Object {
 	e.drop(o, f)
 	o = object.Rename(o, string(f.To.Name))
-	e.shardOf(f.To).continues(e.shardOf(f.Key))
+	e.shardOf(f.To).seq.Continue(&e.shardOf(f.Key).seq)
 	e.put(f.DB, f.To, o)
 	return nil
 }

@@ -79,9 +79,6 @@ func (sh *shard) init(e *Engine, index int) {
 // are the same for all its keys.
 func (e *Engine) place(hash uint64) uint64 { return hash << (e.shardBits & 63) }
 
-// continues records that a log with hits of another shard is moved or copied to this one.
-func (sh *shard) continues(from *shard) { sh.seq.Continue(&from.seq) }
-
 func (sh *shard) find(db int, k Key) object.Object {
 	if keys := sh.dbs[db].keys; keys != nil {
 		return keys.Find(sh.e.place(k.Hash), k.Name)

@@ -200,7 +200,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/internal/acl", "rlserver/internal/clock", "rlserver/cluster/overview",
 			"rlserver/cluster/slot",
 			"rlserver/engine", "rlserver/engine/limit", "rlserver/engine/object",
-			"rlserver/engine/policy", "rlserver/engine/rule",
+			"rlserver/engine/policy", "rlserver/engine/reserve", "rlserver/engine/rule",
 			"rlserver/resp/config", "rlserver/resp/diagnostics", "rlserver/resp/glob", "rlserver/resp/lua",
 			"rlserver/resp/pubsub",
 			"rlserver/internal/grammar",

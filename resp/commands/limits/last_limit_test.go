@@ -14,9 +14,9 @@ import (
 // same one.
 func TestRulesOfCallsBeforeAreNotTaken(t *testing.T) {
 	calls := []string{
-		"RL.SLIDE k%d 5 1m", "RL.SLIDE k%d 5 60", "RL.SLIDE k%d 51 m", "RL.SLIDE k%d 5 1m COST 2", "RL.SLIDE k%d 5 1m ID a",
-		"RL.SLIDE k%d 6 1m", "RL.SLIDE k%d 0 1m", "RL.SLIDE k%d 5 1m NONSENSE", "RL.SLIDE k%d 5 1m HOLD 1m ID b",
-		"RL.SLIDE k%d 5 1m BAN 2 1m", "RL.SLIDE k%d 00000000000000000000005 1m",
+		"RL.SLIDE k%d 5 1m", "RL.SLIDE k%d 5 60", "RL.SLIDE k%d 51 m", "RL.SLIDE k%d 5 1m COST 2",
+		"RL.SLIDE k%d 5 1m ID a", "RL.SLIDE k%d 6 1m", "RL.SLIDE k%d 0 1m", "RL.SLIDE k%d 5 1m NONSENSE",
+		"RL.SLIDE k%d 5 1m HOLD 1m ID b", "RL.SLIDE k%d 5 1m BAN 2 1m", "RL.SLIDE k%d 00000000000000000000005 1m",
 		"RL.FIXED f%d 5 1m", "RL.FIXED f%d 5 day", "RL.FIXED f%d 5 day TZ Europe/Berlin", "RL.FIXED f%d 51 m",
 		"RL.COUNTER c%d 5 1m", "RL.COUNTER c%d 5 1h",
 		"RL.TOKEN t%d 5 5 1m", "RL.TOKEN t%d 55 1 m", "RL.TOKEN t%d 5 51 m", "RL.TOKEN t%d 5 5 1m COST 6",
