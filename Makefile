@@ -19,7 +19,7 @@ build: ## build bin/rlserver
 # is for the tests that build the server, too, so that they share the packages. Twice as many packages as processors run at
 # once, as some wait, and what takes longest begins first: integration, after the server, which it builds, has been
 # compiled.
-QUICK := '-gcflags=all=-dwarf=false' '-gcflags=github.com/redis/go-redis/...=-N -l -dwarf=false'
+QUICK := '-gcflags=all=-dwarf=false -c=1' '-gcflags=github.com/redis/go-redis/...=-N -l -dwarf=false -c=1'
 
 .PHONY: test
 test: ## the tests in shuffled order, without those that take long, with short random histories; needs only Go (make lint has go vet)

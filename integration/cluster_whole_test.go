@@ -151,6 +151,7 @@ func TestLeadersEvictForTheirNode(t *testing.T) {
 // TestClusterHasThePoliciesOfAFile starts nodes with a file of policies, which the node that leads
 // the first group sets for all.
 func TestClusterHasThePoliciesOfAFile(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policies.yaml")
 	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }

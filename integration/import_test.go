@@ -17,6 +17,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/clustertest"
 )
 
 // importing is an import of a test: its state file is in a directory of its own.
@@ -207,6 +209,7 @@ func TestImportLogsIn(t *testing.T) {
 }
 
 func TestImportIntoAndFromACluster(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	source, target := startServer(t), startServer(t)
 	c := startCluster(t, 3)

@@ -16,6 +16,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/clustertest"
 )
 
 // proxied returns a plain client of the proxy port of a node, with RESP2 or RESP3.
@@ -357,6 +359,7 @@ func connections(t *testing.T, client *redis.Client) {
 // answer, and counts once. Of the others only those count whose outcome is unknown, beyond those
 // that were admitted.
 func TestProxyCountsOnceThroughFailovers(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	c := startCluster(t, 3)
 	const keys, limit = 12, 1_000_000

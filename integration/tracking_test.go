@@ -95,6 +95,7 @@ func (c *tracker) settle() {
 // A client of the proxy port is told of changes to keys that it has read on other nodes, whatever
 // changes them, and that all may have changed when slots have another leader or a node hangs.
 func TestTrackingOnTheProxyPort(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	c := startCluster(t, 3, patient...)
 	c.balanced()
