@@ -143,7 +143,7 @@ func (n *Node) tryToFound(found map[string]Greeting) error {
 	}
 	if m == nil {
 		var err error
-		if m, err = n.plan(found); m == nil {
+		if m, err = n.plan(found); m == nil || err != nil {
 			return err
 		}
 	}

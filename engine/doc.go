@@ -49,9 +49,9 @@
 // remembers the latest time it has seen: a call that read the clock earlier but got the lock later
 // happens at that later time. So time never runs backward for a key, in whatever order the callers
 // arrive, and the names of a key's hits, `<ms>-<seq>`, are unique: no number of a millisecond is
-// used again after hits were refunded, or a log was replayed, see effect.Sequence. A snapshot does
-// not have what was used, so after a start from one calls must bring a later time than its own, as
-// package clock does.
+// used again after hits were refunded, or a log was replayed (package effect: Sequence). A
+// snapshot does not have what was used, so after a start from one calls must bring a later time
+// than its own, as package clock does.
 //
 // The effects of a run, applied in order, rebuild its state, whatever the machine, the Seed and the
 // number of shards. Running the same calls again at the same times gives the same answers and state

@@ -8,10 +8,11 @@ import (
 // of a hit is never that of another hit of its key. The hits of each key are numbered from 0 on,
 // and so take fewer bytes. But once a key has lost hits, or has those of another key, nobody knows
 // which of its names are new: from then on a millisecond goes on with numbers that no key has had.
-// The time of a shard never decreases.
+// The time of a shard never decreases. Names that clients write, by ZADD, RESTORE or a command that
+// stores a set, are skipped only as long as they are there.
 type Sequence struct {
 	at   int64
-	free uint64 // no key has had a hit with this number, or a greater one
+	free uint64 // no call has given a hit this number, or a greater one
 	from uint64 // the least number that keys may use
 }
 
@@ -24,10 +25,9 @@ func (q *Sequence) Next(set *zset.Set, now int64, n uint64) (first uint64, ok bo
 		*q = Sequence{at: now}
 	}
 	if now == q.at {
-		first = q.from
-	}
-	if set != nil {
-		first = max(first, set.NumberAfter(now))
+		if first = q.from; set != nil { // a client can write greater numbers
+			first = max(first, min(set.NumberAfter(now), q.free))
+		}
 	}
 	if first = free(set, now, first, n); first > zset.MaxSeq-n {
 		first = free(set, now, 0, n)
