@@ -92,6 +92,7 @@ func TestBudgetsOfACluster(t *testing.T) {
 
 // A gateway that counts after the answer goes far beyond the limit: the check reports it.
 func TestBudgetsWithoutReservationsAreExceeded(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	s := startServer(t, "--appendonly", "no")
 	r := budgets.Run(t.Context(), budgets.Load{Addresses: []string{s.addr}, Calls: 400, Clients: 200, Naive: true})

@@ -16,6 +16,7 @@ import (
 // TestClusterNodesMeetAndAreForgotten has a second node join a cluster of one by CLUSTER MEET, and
 // leave it by CLUSTER FORGET. A key stays there all the time.
 func TestClusterNodesMeetAndAreForgotten(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	c := startCluster(t, 1)
 	require.NoError(t, c.client(0).Set(t.Context(), "k", "v", 0).Err())

@@ -12,6 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/clustertest"
 )
 
 // crashRounds returns how often the server is killed: CRASH_ROUNDS, or 5 by default.
@@ -89,6 +91,7 @@ func (c *crashing) load(t *testing.T, s *server, calls int64, kill func()) {
 // With appendfsync always, a server that is killed at any time loses no acknowledged call, and no
 // limit is exceeded across the restarts.
 func TestKilledServerKeepsAcknowledgedCalls(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	seed := rand.Uint64()
 	t.Log("seed", seed)

@@ -260,6 +260,7 @@ func fillMany(t *testing.T, rdb *redis.Client) (keys int) {
 }
 
 func TestImportGoesOnAfterASignal(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	eachSource(t, func(t *testing.T, start launcher) {
 		source, target := start(t), startServer(t)
@@ -286,6 +287,7 @@ func TestImportGoesOnAfterASignal(t *testing.T) {
 }
 
 func TestImportGoesOnAfterTheTargetHasDied(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	source, dir := startServer(t), t.TempDir()
 	target := startServer(t, "--dir", dir, "--appendfsync", "always")
@@ -321,6 +323,7 @@ func restart(t *testing.T, s *server) *server {
 
 // The positions of SCAN mean nothing to the next process of a source.
 func TestImportBeginsAgainWhenTheSourceHasRestarted(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	target := startServer(t)
 	source := startServer(t, "--dir", t.TempDir(), "--appendfsync", "always")
@@ -342,6 +345,7 @@ func TestImportBeginsAgainWhenTheSourceHasRestarted(t *testing.T) {
 }
 
 func TestImportIntoAFullServer(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	const keys, size = 2500, 10_000
 	source, target := startServer(t), startServer(t, "--maxmemory", "12mb", "--maxmemory-policy", "noeviction")

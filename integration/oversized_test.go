@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/clustertest"
 )
 
 // oversized makes random calls whose replies exceed the output limits of their clients.
@@ -79,6 +81,7 @@ func (o oversized) fill(t *testing.T, do func(args ...any) error) {
 // Whatever replies are cut off at the output limits of their clients, the log has what the memory
 // had.
 func TestOversizedRepliesDoNotReachTheLog(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	seed := rand.Uint64()
 	t.Log("seed", seed)

@@ -15,6 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/clustertest"
 )
 
 // startWaiting connects and sends PING and a call that may wait. When the reply to PING is there,
@@ -73,6 +75,7 @@ func TestWaitingClientsAreServedInOrder(t *testing.T) {
 // Logs the memory of waiting clients, and their CPU time while nothing changes. WAITING_CLIENTS
 // sets their number.
 func TestWaitingClientsCost(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	clients := 1000
 	if text := os.Getenv("WAITING_CLIENTS"); text != "" {
