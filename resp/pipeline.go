@@ -116,7 +116,7 @@ func (s *session) joins(p *command.Prepared, words [][]byte) bool {
 	}
 	before := len(s.Hasher.Keys)
 	s.Hasher.Add(p)
-	return s.server.cluster == nil || s.sameGroup(s.Hasher.Keys[before:])
+	return s.sameGroup(s.Hasher.Keys[before:])
 }
 
 // lock locks the keys of the first call, and of as many others as possible without waiting. It
