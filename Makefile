@@ -15,10 +15,10 @@ build: ## build bin/rlserver
 	$(GO) build -o $(BIN) ./cmd/rlserver
 
 # From an empty cache, compiling is half of the work. The compiler is quicker if it collects garbage less often, without
-# DWARF, which is for debuggers, and without optimizing go-redis, its largest package; nothing is compiled from C. GOFLAGS
-# is for the tests that build the server, too, so that they share the packages. Twice as many packages as processors run at
-# once, as some wait, and what takes longest begins first: integration, after the server, which it builds, has been
-# compiled.
+# DWARF, which is for debuggers, without optimizing go-redis, its largest package, and with one goroutine for each package,
+# as packages are compiled side by side anyway. Nothing is compiled from C. GOFLAGS is for the tests that build the server,
+# too, so that they share the packages. Twice as many packages as processors run at once, as some wait, and what takes
+# longest begins first: integration, after the server, which it builds, has been compiled.
 QUICK := '-gcflags=all=-dwarf=false -c=1' '-gcflags=github.com/redis/go-redis/...=-N -l -dwarf=false -c=1'
 
 .PHONY: test

@@ -130,7 +130,7 @@ func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 	case effect.Splice:
 		return e.applySplice(o, f)
 	case effect.Remove, effect.RemoveSpan, effect.Uncall:
-		e.shardOf(f.Key).seq.Leave()
+		e.shardOf(f.Key).seq.SkipUsed()
 		return e.applyElements(o, f)
 	case effect.HashSet, effect.HashDelete, effect.Add, effect.Insert:
 		return e.applyElements(o, f)
@@ -158,7 +158,7 @@ func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 		}
 	case effect.Swap:
 		for i := range e.shards {
-			e.shards[i].seq.Leave()
+			e.shards[i].seq.SkipUsed()
 			dbs := e.shards[i].dbs
 			dbs[f.DB], dbs[f.ToDB] = dbs[f.ToDB], dbs[f.DB]
 			e.shards[i].counts.NoteAll()

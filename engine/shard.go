@@ -123,7 +123,7 @@ func (sh *shard) inserted(db int, hash uint64, o object.Object) object.Object {
 
 func (sh *shard) remove(db int, hash uint64, o object.Object) {
 	s := &sh.dbs[db]
-	sh.seq.Leave()
+	sh.seq.SkipUsed()
 	s.keys.Remove(sh.e.place(hash), o)
 	sh.counts.Note(db)
 	sh.countType(s, o, -1)
@@ -136,7 +136,7 @@ func (sh *shard) remove(db int, hash uint64, o object.Object) {
 
 // flush empties a database.
 func (sh *shard) flush(db int) {
-	sh.seq.Leave()
+	sh.seq.SkipUsed()
 	sh.grow(db, -sh.dbs[db].weight)
 	sh.holds(db, counts.Load{}.Minus(sh.dbs[db].held))
 	for i, n := range sh.dbs[db].types {

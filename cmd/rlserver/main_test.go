@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/clustertest"
 )
 
 // program is the path of the server's executable, which is built once for all tests.
@@ -226,9 +228,7 @@ func TestClientsLogInWithThePasswordOfAFile(t *testing.T) {
 // A transaction that would run for minutes delays the stop by at most drainTime. Acknowledged
 // writes are kept.
 func TestStopDoesNotWaitForLongCalls(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: make check runs it")
-	}
+	clustertest.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	p := start(t, "--dir", dir, "--save", "1 1")

@@ -51,6 +51,6 @@ func TestSequenceAfterHitsForTheFuture(t *testing.T) {
 		first, _ := q.Next(nil, 1000, 1)
 		require.Equal(t, want, first)
 		q.Use(1000, first+1)
-		q.Leave()
+		q.SkipUsed()
 	}
 }

@@ -53,11 +53,12 @@ func (q *Sequence) Use(at int64, free uint64) {
 	}
 }
 
-// Leave records that a key may have lost hits.
-func (q *Sequence) Leave() { q.from = q.free }
+// SkipUsed has keys use no number again of those that were used in the millisecond so far. It is
+// called when a key may have lost hits.
+func (q *Sequence) SkipUsed() { q.from = q.free }
 
 // Continue goes on after another sequence, whose hits keys of this one have from now on.
 func (q *Sequence) Continue(other *Sequence) {
 	q.Use(other.at, other.free)
-	q.Leave()
+	q.SkipUsed()
 }

@@ -36,10 +36,10 @@ func (l *LastLimit) Has(a *rule.Algorithm, words [][]byte) bool {
 	return true
 }
 
-// Keep records the words of which the rule of the limit was parsed, unless there are many or long
-// ones.
+// Keep records the words of which the rule of the limit was parsed, unless more follow its fields,
+// or there are many or long ones.
 func (l *LastLimit) Keep(a *rule.Algorithm, words [][]byte) {
-	if len(words) > keptWords || len(words) != len(a.Fields) || a.HasID {
+	if len(words) > keptWords || len(words) != len(a.Fields) {
 		return
 	}
 	for i, word := range words {

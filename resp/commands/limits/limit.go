@@ -96,7 +96,7 @@ func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 func parseCall(c *command.Call, a *rule.Algorithm, allowed optionSet) (o options, err error) {
 	l, words := c.OneLimit(), c.Args.List
 	parseFields(&c.Args, a, &l.Limit)
-	if c.Args.Err == nil && len(c.Args.List) == 0 {
+	if c.Args.Err == nil {
 		l.Keep(a, words)
 	}
 	o = TakeOptions(&c.Args, allowed, a, &l.Limit)

@@ -131,16 +131,11 @@ func Token(c *command.Call, k engine.Key, bucket limit.Bucket, cost int64) (limi
 
 // writeLimited replies with the five integers of redis-cell.
 func writeLimited(r *wire.Reply, d limit.Decision) {
-	r.Array(5)
-	r.Flag(!d.Allowed)
-	r.Integer(d.Limit)
-	r.Integer(d.Remaining)
-	if d.Allowed {
-		r.Integer(-1)
-	} else {
-		r.Integer(seconds(d.RetryAfter))
+	retry := int64(-1)
+	if !d.Allowed {
+		retry = seconds(d.RetryAfter)
 	}
-	r.Integer(seconds(d.ResetAfter))
+	r.Integers([]int64{1 - allowed(d), d.Limit, d.Remaining, retry, seconds(d.ResetAfter)})
 }
 
 // seconds converts ms to seconds, rounded up. limit.Never stays as it is.
