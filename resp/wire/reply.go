@@ -69,9 +69,26 @@ func AppendHeader(b []byte, kind byte, n int64) []byte {
 // maxHeader is the most bytes of a header: a type byte, a sign, 19 digits and a line end.
 const maxHeader = 23
 
+// short has the headers of the numbers below 1000 but for their type, which is the first byte. The
+// last byte is the size of the header.
+var short = func() (list [1000]uint64) {
+	for n := range list {
+		text := append(strconv.AppendInt([]byte{0}, int64(n), 10), '\r', '\n')
+		size := len(text)
+		text = append(text, make([]byte, 8-size)...)
+		text[7] = byte(size)
+		list[n] = binary.LittleEndian.Uint64(text)
+	}
+	return list
+}()
+
 // putHeader writes a header, and returns its length.
 func putHeader(b *[maxHeader]byte, kind byte, n int64) (size int) {
-	if uint64(n) > 99999 {
+	switch {
+	case uint64(n) < uint64(len(short)):
+		binary.LittleEndian.PutUint64(b[:], short[n]|uint64(kind))
+		return int(short[n] >> 56)
+	case uint64(n) > 99999:
 		size = len(strconv.AppendInt(b[:1], n, 10))
 		b[0], b[size], b[size+1] = kind, '\r', '\n'
 		return size + 2
@@ -90,14 +107,21 @@ func (r *Reply) Integers(list []int64) {
 	if len(r.B) >= r.NextCheck {
 		r.fits(0)
 	}
-	size := len(r.B)
+	before := len(r.B)
 	b := slices.Grow(r.B, maxHeader*(1+len(list)))
-	b = b[:cap(b)]
-	size += putHeader((*[maxHeader]byte)(b[size:]), '*', int64(len(list)))
+	r.B = b
+	b = b[before:cap(b)]
+	size := putHeader((*[maxHeader]byte)(b), '*', int64(len(list)))
 	for _, n := range list {
-		size += putHeader((*[maxHeader]byte)(b[size:]), ':', n)
+		b = b[size:]
+		if uint64(n) < uint64(len(short)) { // most numbers of a decision: not by a call
+			binary.LittleEndian.PutUint64(b, short[n]|':')
+			size = int(short[n] >> 56)
+		} else {
+			size = putHeader((*[maxHeader]byte)(b), ':', n)
+		}
 	}
-	r.B = b[:size]
+	r.B = r.B[:cap(r.B)-cap(b)+size]
 }
 
 // Integer appends an integer.
