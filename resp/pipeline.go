@@ -91,7 +91,7 @@ func (s *session) addToGroup(p *command.Prepared) {
 // session.See.
 func (s *session) extendGroup() {
 	for offset := 0; len(s.group) < maxGroupCalls && len(s.Hasher.Keys) < engine.MaxPrefetched; {
-		words, size := s.guard.Ahead(offset)
+		words, size, repeats := s.guard.Ahead(offset)
 		if size == 0 || offset+size > maxGroupBytes ||
 			offset == 0 && (!s.server.executor.Unhindered() || s.server.paused.Load() != nil) {
 			return
@@ -99,7 +99,7 @@ func (s *session) extendGroup() {
 		calls, keys := len(s.group), len(s.Hasher.Keys)
 		s.group = slices.Grow(s.group, 1)[:calls+1]
 		p := &s.group[calls]
-		if !s.joins(p, words) {
+		if repeats = repeats && p.Repeat(s.Env, words, &s.group[calls-1]); !s.joins(p, words, repeats) {
 			s.group, s.Hasher.Keys = s.group[:calls], s.Hasher.Keys[:keys]
 			return
 		}
@@ -108,10 +108,13 @@ func (s *session) extendGroup() {
 	}
 }
 
-// joins prepares a call, and reports whether it may run under the locks of the group's first call.
-func (s *session) joins(p *command.Prepared, words [][]byte) bool {
-	err := p.Resolve(s.Env, words, s.Command)
-	if err != nil || !p.Command.JoinsOthers() || s.Check(p) != nil {
+// joins prepares a call, unless it is prepared as it repeats one of the group, and reports whether
+// it may run under the locks of the group's first call.
+func (s *session) joins(p *command.Prepared, words [][]byte, repeats bool) bool {
+	if !repeats && (p.Resolve(s.Env, words, s.Command) != nil || !p.Command.JoinsOthers()) {
+		return false
+	}
+	if s.Check(p) != nil {
 		return false
 	}
 	before := len(s.Hasher.Keys)

@@ -55,6 +55,7 @@ type Call struct {
 	NoRoom     bool // there was too little memory when the call, which runs a script, was admitted
 	All        bool // the call needs the locks of all shards because of a setting
 	Changed    bool // the handler has changed keys
+	Repeats    bool // the words, but for the key, are those of the connection's last call
 	CountsOnce bool // set by a handler whose declaration cannot tell, see Command.CountsOnce
 
 	Executing bool    // within EXEC, under the locks of all queued calls
@@ -376,6 +377,7 @@ type Prepared struct {
 	Size    int  // bytes of the call in the pipeline, 0 for the first
 	DB      int  // the database after EXEC has run it
 	All     bool // it needs the locks of all shards because of a setting, see Command.AnyKeys
+	Repeats bool // see Call.Repeats; false after it has run
 
 	Inside *[]byte // Call.Inside after it has run
 }

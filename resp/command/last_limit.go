@@ -23,8 +23,12 @@ const (
 	keptSize  = 20
 )
 
-// Has reports whether the limit has the rule of an algorithm that these words are.
-func (l *LastLimit) Has(a *rule.Algorithm, words [][]byte) bool {
+// Has reports whether the limit has the rule of an algorithm that these words are. repeats: they
+// are the words of the last call.
+func (l *LastLimit) Has(a *rule.Algorithm, words [][]byte, repeats bool) bool {
+	if l.of == a && repeats {
+		return true
+	}
 	if l.of != a || len(words) != len(a.Fields) {
 		return false
 	}

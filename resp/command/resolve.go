@@ -16,11 +16,23 @@ func (p *Prepared) Resolve(env *Env, words [][]byte, last *Command) error {
 		last = Table.Find(words[0])
 	}
 	// not by a literal: it is built aside and copied, which costs a tenth of a short call
-	p.Command, p.Words, p.Name, p.Keys, p.Size, p.DB, p.All, p.Inside = last, words, 1, 0, 0, 0, false, nil
+	p.Command, p.Words, p.Name, p.Keys, p.Size, p.DB, p.Inside = last, words, 1, 0, 0, 0, nil
+	p.All, p.Repeats = false, false
 	if last != nil && last.plain && !last.Rejects(len(words)) {
 		return nil
 	}
 	return p.resolve(env)
+}
+
+// Repeat makes p a call like another, whose words differ only in the second, which is the key. It
+// reports false if that is not all that differs: then p must be resolved.
+func (p *Prepared) Repeat(env *Env, words [][]byte, like *Prepared) bool {
+	if like.Command.onlyKey != 1 || int64(len(words[1])) > env.Settings.MaxKey.Load() {
+		return false
+	}
+	p.Command, p.Words, p.Name, p.Keys, p.Size, p.DB, p.Inside = like.Command, words, 1, 0, 0, 0, nil
+	p.All, p.Repeats = like.All, true
+	return true
 }
 
 // resolve is the rest of Resolve, for a call of a command that is not plain, or is an error.

@@ -121,6 +121,7 @@ func Handle(c *command.Call, p *command.Prepared, keys []engine.Key) (waits bool
 	c.Command, c.Words, c.Keys = p.Command, p.Words, keys
 	c.Args.List, c.Args.Keys, c.Args.Wait, c.Args.Err = p.Words[p.Name:], keys, 0, nil
 	c.CountsOnce, c.All = false, p.All
+	c.Repeats, p.Repeats = p.Repeats, false // nothing is known of the call before if it runs again
 	if c.Tracked.Remembers() {
 		remember(c, p, true)
 	}

@@ -66,6 +66,7 @@ type framing struct {
 	bulk int // length of the bulk string at pos, or -1 before its header is read
 
 	words   [][]byte // of the last command, and of those after it that Ahead has returned
+	before  before   // the last of these
 	refusal error    // the error that ends the stream: a protocolError, or errBigQuery
 }
 

@@ -148,8 +148,11 @@ func (g *Guard) Next() [][]byte {
 
 // Ahead returns the words and the size of the command that begins offset bytes after the last one
 // that Next has returned. The size is 0 if the command has not arrived in full or is not of the
-// common form. The words that Next has returned stay valid.
-func (g *Guard) Ahead(offset int) (words [][]byte, size int) { return g.in.ahead(offset) }
+// common form. repeats reports whether the words, but for the second, are those of the command
+// before. The words that Next has returned stay valid.
+func (g *Guard) Ahead(offset int) (words [][]byte, size int, repeats bool) {
+	return g.in.ahead(offset)
+}
 
 // Take skips the next command, which Ahead has returned with this size.
 func (g *Guard) Take(size int) { g.in.take(g.in.head + size) }

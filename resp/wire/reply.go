@@ -102,26 +102,27 @@ func putHeader(b *[maxHeader]byte, kind byte, n int64) (size int) {
 	return size
 }
 
-// Integers appends an array of integers.
+// Integers appends an array of fewer than 1000 integers.
 func (r *Reply) Integers(list []int64) {
 	if len(r.B) >= r.NextCheck {
 		r.fits(0)
 	}
-	before := len(r.B)
-	b := slices.Grow(r.B, maxHeader*(1+len(list)))
-	r.B = b
-	b = b[before:cap(b)]
-	size := putHeader((*[maxHeader]byte)(b), '*', int64(len(list)))
+	b := appendShort(slices.Grow(r.B, maxHeader*(1+len(list))), '*', int64(len(list)))
 	for _, n := range list {
-		b = b[size:]
-		if uint64(n) < uint64(len(short)) { // most numbers of a decision: not by a call
-			binary.LittleEndian.PutUint64(b, short[n]|':')
-			size = int(short[n] >> 56)
+		if uint64(n) < uint64(len(short)) {
+			b = appendShort(b, ':', n)
 		} else {
-			size = putHeader((*[maxHeader]byte)(b), ':', n)
+			b = AppendHeader(b, ':', n)
 		}
 	}
-	r.B = r.B[:cap(r.B)-cap(b)+size]
+	r.B = b
+}
+
+// appendShort is AppendHeader for a number below 1000, as most of a decision are. It is inlined.
+func appendShort(b []byte, kind byte, n int64) []byte {
+	header := short[n] | uint64(kind)
+	b = binary.LittleEndian.AppendUint64(b, header)
+	return b[:len(b)-8+int(header>>56)]
 }
 
 // Integer appends an integer.

@@ -13,8 +13,8 @@ import (
 // words. Otherwise it returns nil, and the command is parsed in full. It is called once per
 // command, so the work stays linear.
 func (f *framing) common() [][]byte {
-	f.words = f.words[:0]
-	words, size := f.ahead(0)
+	f.words, f.before = f.words[:0], before{}
+	words, size, _ := f.ahead(0)
 	if size > 0 {
 		f.take(f.head + size)
 	}
@@ -23,22 +23,84 @@ func (f *framing) common() [][]byte {
 
 // ahead returns the words and the size of the command that begins offset bytes after head, without
 // taking it. All words stay valid until next. The size is 0 if the command has not arrived in full
-// or is not of the common form.
-func (f *framing) ahead(offset int) (words [][]byte, size int) {
-	at, before := f.head+offset, len(f.words)
+// or is not of the common form. repeats reports whether the words, but for the second, are those of
+// the command before.
+func (f *framing) ahead(offset int) (words [][]byte, size int, repeats bool) {
+	at, n := f.head+offset, len(f.words)
 	if f.scan > f.head || at == len(f.buf) || f.limits.MaxBulk.Load() < shortNumbers {
-		return nil, 0
+		return nil, 0, false
 	}
-	most := shortNumbers
-	if !f.authenticated {
-		most = maxArgsBeforeAuth
+	b := f.buf[at:]
+	if words, size = f.before.split(f.words, b); size > 0 {
+		repeats = true
+	} else {
+		most := shortNumbers
+		if !f.authenticated {
+			most = maxArgsBeforeAuth
+		}
+		if words, size = splitCommon(f.words, b, most); size == 0 {
+			return nil, 0, false
+		}
+		f.before.set(b[:size], words[n:])
 	}
-	words, size = splitCommon(f.words, f.buf[at:], most)
-	if size == 0 || int64(size) > f.limits.MaxQuery.Load() {
-		return nil, 0
+	if int64(size) > f.limits.MaxQuery.Load() {
+		return nil, 0, false
 	}
 	f.words = words
-	return words[before:len(words):len(words)], size
+	return words[n:len(words):len(words)], size, repeats
+}
+
+// before is a command of the common form. In a pipeline the next one is often the same for another
+// key: then it is compared, and not split again. The zero value is none.
+type before struct {
+	words [][]byte
+	head  []byte // up to the header of the second word
+	tail  []byte // after the second word
+}
+
+// set sets the command and its words.
+func (c *before) set(b []byte, words [][]byte) {
+	*c = before{}
+	if len(words) < 2 {
+		return
+	}
+	size := func(n int) int { return len("*\r\n") + digits(n) }
+	key := size(len(words)) + size(len(words[0])) + len(words[0]) + len("\r\n")
+	c.words, c.head, c.tail = words, b[:key], b[key+size(len(words[1]))+len(words[1]):]
+}
+
+// split is splitCommon for a command that has the same words but for the second. The size is 0 if
+// it is another.
+func (c *before) split(words [][]byte, b []byte) (_ [][]byte, size int) {
+	if len(c.words) == 0 || len(b) < len(c.head) || string(b[:len(c.head)]) != string(c.head) {
+		return words, 0
+	}
+	n, begin := digitHeader(b, len(c.head), '$')
+	if begin == 0 {
+		n, begin = shortHeader(b, len(c.head), '$')
+	}
+	end := begin + n
+	size = end + len(c.tail)
+	if begin == 0 || size > len(b) || string(b[end:size]) != string(c.tail) {
+		return words, 0
+	}
+	second := len(words) + 1
+	words = append(words, c.words...)
+	words[second] = b[begin:end:end]
+	return words, size
+}
+
+// digits returns the number of digits of a number of at most four.
+func digits(n int) int {
+	switch {
+	case n < 10:
+		return 1
+	case n < 100:
+		return 2
+	case n < 1000:
+		return 3
+	}
+	return 4
 }
 
 // splitCommon appends the words of the command at the beginning of b and returns its size. The size
@@ -75,6 +137,12 @@ const shortNumbers = 10_000
 func shortHeader(b []byte, i int, kind byte) (n, next int) {
 	if i >= len(b) || b[i] != kind {
 		return 0, 0
+	}
+	if i+5 <= len(b) { // two digits: most keys
+		line := binary.LittleEndian.Uint32(b[i+1:]) - ('\n'<<24 | '\r'<<16 | '0'<<8 | '0')
+		if tens, ones := line&0xff, line>>8; 1 <= tens && tens <= 9 && ones <= 9 {
+			return int(10*tens + ones), i + 5
+		}
 	}
 	first := i + 1
 	for i = first; i+1 < len(b) && i <= first+4; i++ {
@@ -125,6 +193,7 @@ func (f *framing) dropWords() {
 		f.words = nil
 	}
 	clear(f.words[:cap(f.words)])
+	f.before = before{}
 }
 
 // splitArray appends the bulk strings of a valid array.

@@ -64,7 +64,7 @@ func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 	a := kind.Algorithm()
 	return func(c *command.Call) error {
 		l, o := c.Last(), options{Cost: 1}
-		if l.Key = c.Args.Key(); !l.Has(a, c.Args.List) {
+		if l.Key = c.Args.Key(); !l.Has(a, c.Args.List, c.Repeats) {
 			var err error
 			if o, err = parseCall(c, a, allowed); err != nil {
 				return err
@@ -74,10 +74,17 @@ func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 		if l.ID != nil && o.Cost > command.LongWork {
 			c.TakesLong()
 		}
-		d, err := c.Admit(o.Cost, func(cost int64) (limit.Decision, error) {
-			l.Cost = cost
-			return c.Tx.Decide(&l.Limit)
-		})
+		l.Cost = o.Cost
+		var d limit.Decision
+		var err error
+		if c.Args.Wait == 0 {
+			d, err = c.Tx.Decide(&l.Limit)
+		} else {
+			d, err = c.Admit(o.Cost, func(cost int64) (limit.Decision, error) {
+				l.Cost = cost
+				return c.Tx.Decide(&l.Limit)
+			})
+		}
 		if err != nil {
 			return err
 		}
