@@ -83,7 +83,7 @@ func (tx *Tx) decideSlide(
 	o object.Object, rules []limit.Window, cost int64, id []byte,
 ) (d limit.Decision, repeated bool) {
 	tx.log.Load(o, &tx.few)
-	if id != nil && tx.log.Set != nil {
+	if id != nil {
 		if at, ok := tx.log.Admitted(id); ok && at > float64(tx.now-limit.Longest(rules)) {
 			return limit.RepeatedAll(rules, &tx.log, tx.now), true
 		}
@@ -107,7 +107,7 @@ func (tx *Tx) recordSlide(k Key, o object.Object, id []byte, trim int, cost, exp
 // millisecond with calls of 2^52 hits and more can lack free numbers in a row.
 func (tx *Tx) recordHits(k Key, o object.Object, trim int, n, expireAt int64) object.Object {
 	tx.log.Reload(o, &tx.few)
-	seq, ok := tx.e.shardOf(k).seq.Next(tx.log.Set, tx.now, uint64(n))
+	seq, ok := tx.e.shardOf(k).seq.Next(tx.log.NamesAt(tx.now), tx.now, uint64(n))
 	if !ok && n > 1 {
 		o = tx.recordHits(k, o, trim, n/2, expireAt)
 		tx.log.Drop() // it has changed

@@ -40,6 +40,11 @@ func (e *Engine) applyToLog(o object.Object, f *effect.Effect) {
 // applyHits trims a log and records hits in it, or one that is named.
 func (e *Engine) applyHits(o object.Object, f *effect.Effect) object.Object {
 	sh := e.shardOf(f.Key)
+	if l, ok := o.(*object.Log); ok && f.Kind == effect.AddHits && f.Lo == 0 && l.Append(f.Hits.At, f.Hits.Seq, uint64(f.Hits.N)) {
+		sh.seq.Use(f.Hits.At, f.Hits.Seq+uint64(f.Hits.N))
+		sh.setDeadline(f.DB, f.Key.Hash, o, f.ExpireAt)
+		return o
+	}
 	var set *zset.Set
 	z, large := o.(*object.ZSet)
 	before := int64(0)

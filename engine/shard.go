@@ -161,7 +161,9 @@ func (sh *shard) setDeadline(db int, hash uint64, o object.Object, at int64) {
 	o.SetDeadline(at)
 	if at != 0 {
 		s.expires++
-		s.keys.Mark(sh.e.place(hash), at)
+		if before == 0 || at < before { // otherwise the mark is early enough
+			s.keys.Mark(sh.e.place(hash), at)
+		}
 	}
 }
 

@@ -34,3 +34,9 @@ func (b *Borrowed) Drop() {
 func (s *Set) Packed(p *Packed) (ok bool) {
 	return s.log != nil && s.rest == nil && s.log.Packed(p)
 }
+
+// Append adds hits to packed hits as AddHits does, if all of those are before at and p.Data has the
+// capacity; otherwise ok is false, and p is as it was.
+func Append(p *Packed, at int64, seq, n uint64) (ok bool) {
+	return at > p.At && at <= maxName && seq <= hitlog.MaxSeq-n && p.Append(at, seq, seq+n)
+}

@@ -53,6 +53,12 @@ func fitsNumbers(p *zset.Packed) bool {
 // SetRoom sets how many bytes of hits the record can have, from the size of its memory.
 func (o *Log) SetRoom(memory int) { o.room = uint8(memory - FormLog.Size(len(o.Name()))) }
 
+// Len returns the number of hits.
+func (o *Log) Len() int { return int(o.n) }
+
+// First returns the time of the first hit, Unix ms.
+func (o *Log) First() int64 { return o.first }
+
 // Newest returns the time of the last hit, Unix ms.
 func (o *Log) Newest() int64 { return o.first + int64(o.span) }
 
@@ -72,10 +78,25 @@ func (o *Log) area() []byte {
 // Load returns the hits as a set, until the next Load or change of the record. Changes of the set
 // may write to the record.
 func (o *Log) Load(h *dict.Hasher, few *zset.Borrowed) *zset.Set {
-	var p zset.Packed
+	p := o.packed()
+	return few.Load(h, &p)
+}
+
+func (o *Log) packed() (p zset.Packed) {
 	p.Data, p.N, p.Last = o.area()[:o.size], int(o.n), int(o.last)
 	p.First, p.At, p.End = o.first, o.Newest(), uint64(o.end)
-	return few.Load(h, &p)
+	return p
+}
+
+// Append adds n hits of a time with consecutive numbers, if all others are before it, and there is
+// room. Otherwise it returns false, and nothing has changed.
+func (o *Log) Append(at int64, seq, n uint64) bool {
+	p := o.packed()
+	if !zset.Append(&p, at, seq, n) || !fitsNumbers(&p) {
+		return false
+	}
+	o.set(&p)
+	return true
 }
 
 // RoomFor returns how many bytes a record with a name needs for hits, or ok false if they do not
@@ -89,6 +110,10 @@ func RoomFor(p *zset.Packed, name int) (bytes int, ok bool) {
 // Put sets the hits, for which there is room. They may be in the memory of the record.
 func (o *Log) Put(p *zset.Packed) {
 	copy(o.area(), p.Data)
+	o.set(p)
+}
+
+func (o *Log) set(p *zset.Packed) {
 	o.n, o.first, o.span, o.end = uint32(p.N), p.First, uint32(p.At-p.First), uint32(p.End)
 	o.size, o.last = uint8(len(p.Data)), uint8(p.Last)
 }

@@ -29,3 +29,27 @@ func (l *plain) Packed(p *Packed) (ok bool) {
 	p.Data, p.First, p.At, p.N, p.End, p.Last = c.data[c.head:], c.first, l.at, c.n, l.end, int(c.last-c.head)
 	return true
 }
+
+// Append adds the hits of a millisecond after the last one, with the numbers from lo up to but not
+// including hi, as Log.Add does. ok is false, and nothing has changed, if they would not fit in the
+// capacity of p.Data.
+func (p *Packed) Append(at int64, lo, hi uint64) (ok bool) {
+	size := len(p.Data)
+	if since := at - p.At; lo == 0 && hi == 1 && since <= maxByte && size < cap(p.Data) { // most hits
+		p.Data = p.Data[:size+1]
+		p.Data[size] = byte(since << 1)
+	} else {
+		var buf [maxEntry]byte
+		e := appendEntry(buf[:0], since, lo, hi-lo)
+		if len(e) > cap(p.Data)-size {
+			return false
+		}
+		p.Data = append(p.Data, e...)
+	}
+	p.Last, p.At, p.End = size, at, hi
+	p.N += int(hi - lo)
+	return true
+}
+
+// maxByte is how many ms after another a hit with the number 0 takes one byte at most.
+const maxByte = 63
