@@ -48,8 +48,12 @@ func TestPipelinesReplyLikeSingleCalls(t *testing.T) {
 		}
 		for range 20 {
 			lines := make([]string, 1+r.IntN(60))
+			call := ""
 			for i := range lines {
-				line := anyCalls[r.IntN(len(anyCalls))]
+				if i == 0 || r.IntN(3) == 0 { // often the same call with another key follows
+					call = anyCalls[r.IntN(len(anyCalls))]
+				}
+				line := call
 				for strings.Contains(line, " K") {
 					line = strings.Replace(line, " K", fmt.Sprint(" k", r.IntN(6)), 1)
 				}
@@ -65,6 +69,27 @@ func TestPipelinesReplyLikeSingleCalls(t *testing.T) {
 		}
 		require.Equal(t, commandtest.Contents(other.Engine, other.now.Load()),
 			commandtest.Contents(one.Engine, one.now.Load()))
+	}
+}
+
+// What is checked for each key is checked for calls that differ from the one before in nothing else.
+func TestKeysOfCallsThatRepeat(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c := ts.dial()
+	require.Equal(t, "+OK", c.do("CONFIG SET proto-max-key-len 5"))
+	require.Equal(t, "+OK", c.do("ACL SETUSER default resetkeys ~k*"))
+	for i, call := range []string{"RL.TOKEN %s 5 5 1h", "RL.SLIDE %s 5 1h"} {
+		var lines []string
+		for _, key := range []string{"k1", "other", "k3", "kkkkkk", "k1", "k1"} {
+			lines = append(lines, fmt.Sprintf(call, strings.Replace(key, "k", "k"+strings.Repeat("k", i), 1)))
+		}
+		replies := c.pipe(lines...)
+		for j, begin := range []string{
+			"*5 :1 :5 :4 ", "-NOPERM this user has no permissions to access one of the keys", "*5 :1 :5 :4 ",
+			"-ERR key is too long", "*5 :1 :5 :3 ", "*5 :1 :5 :2 ",
+		} {
+			assert.True(t, strings.HasPrefix(replies[j], begin), "%s: %s", lines[j], replies[j])
+		}
 	}
 }
 
