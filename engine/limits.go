@@ -34,7 +34,10 @@ func (tx *Tx) Decide(l *Limit) (limit.Decision, error) {
 	if !a.fits(o) {
 		return limit.Decision{}, ErrWrongType
 	}
-	tx.dropParts()
+	if len(tx.parts) > 1 {
+		tx.dropParts()
+	}
+	tx.parts, tx.limits = tx.parts[:0], nil // the part of an earlier call is overwritten
 	p := tx.addPart(l, 0, o)
 	if err := tx.decideWithBook(p); err != nil {
 		return limit.Decision{}, err

@@ -152,18 +152,17 @@ func (sh *shard) flush(db int) {
 // setDeadline changes when an object that is in the database expires.
 func (sh *shard) setDeadline(db int, hash uint64, o object.Object, at int64) {
 	s, before := &sh.dbs[db], o.Deadline()
-	if (before != 0) != (at != 0) {
+	o.SetDeadline(at)
+	switch {
+	case before == 0 && at != 0:
+		s.expires++
+		sh.counts.Note(db)
+	case before != 0 && at == 0:
+		s.expires--
 		sh.counts.Note(db)
 	}
-	if before != 0 {
-		s.expires--
-	}
-	o.SetDeadline(at)
-	if at != 0 {
-		s.expires++
-		if before == 0 || at < before { // otherwise the mark is early enough
-			s.keys.Mark(sh.e.place(hash), at)
-		}
+	if at != 0 && (before == 0 || at < before) { // otherwise the mark is early enough
+		s.keys.Mark(sh.e.place(hash), at)
 	}
 }
 

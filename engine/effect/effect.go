@@ -126,15 +126,16 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
+// keyless are the kinds of effects that change no key, as bits.
+const keyless = 1<<Flush | 1<<Swap | 1<<Policy | 1<<PolicyDelete | 1<<Script | 1<<ScriptDelete |
+	1<<Override | 1<<OverrideDelete
+
 // ChangesKey reports whether the effect changes its Key, rather than whole databases, policies or
 // scripts.
-func (k Kind) ChangesKey() bool {
-	switch k {
-	case Flush, Swap, Policy, PolicyDelete, Script, ScriptDelete, Override, OverrideDelete:
-		return false
-	}
-	return true
-}
+func (k Kind) ChangesKey() bool { return uint64(1)<<k&keyless == 0 }
+
+// ChangesOnlyKey reports whether the effect changes its Key in its database, and nothing else.
+func (k Kind) ChangesOnlyKey() bool { return uint64(1)<<k&(keyless|1<<Rename|1<<Copy|1<<Move) == 0 }
 
 // HasTo reports whether the effect uses a second key, To.
 func (k Kind) HasTo() bool { return k == Rename || k == Copy }

@@ -23,8 +23,8 @@ const (
 	keptSize  = 20
 )
 
-// Has reports whether the limit has the rule of an algorithm that these words are. repeats: they
-// are the words of the last call.
+// Has reports whether the limit has the rule of an algorithm that these words are, and nothing else
+// is asked of it. repeats: they are the words of the last call.
 func (l *LastLimit) Has(a *rule.Algorithm, words [][]byte, repeats bool) bool {
 	if l.of == a && repeats {
 		return true
@@ -55,19 +55,18 @@ func (l *LastLimit) Keep(a *rule.Algorithm, words [][]byte) {
 	l.of = a
 }
 
-// OneLimit returns the last limit, and forgets the words of its rule: the caller sets its key and
-// its rule, and nothing else is asked of it.
+// OneLimit returns the last limit, of which nothing is asked, and forgets the words of its rule: the
+// caller sets its key and its rule.
 func (c *Call) OneLimit() *LastLimit {
 	l := c.Last()
-	l.of = nil
+	l.of, l.ID, l.Hold, l.Ban = nil, nil, reserve.Request{}, nil
 	return l
 }
 
-// Last returns the last limit, of which nothing is asked but its rule.
+// Last returns the last limit.
 func (c *Call) Last() *LastLimit {
 	if c.last == nil {
 		c.last = new(LastLimit)
 	}
-	c.last.ID, c.last.Hold, c.last.Ban = nil, reserve.Request{}, nil
 	return c.last
 }

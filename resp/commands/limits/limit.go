@@ -63,24 +63,25 @@ func init() {
 func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 	a := kind.Algorithm()
 	return func(c *command.Call) error {
-		l, o := c.Last(), options{Cost: 1}
-		if l.Key = c.Args.Key(); !l.Has(a, c.Args.List, c.Repeats) {
-			var err error
-			if o, err = parseCall(c, a, allowed); err != nil {
+		l, cost := c.Last(), int64(1)
+		if !l.Has(a, c.Args.List[1:], c.Repeats) {
+			o, err := parseCall(c, a, allowed)
+			if err != nil {
 				return err
 			}
+			cost = o.Cost
 		}
+		l.Key, l.Cost = c.Keys[0], cost
 
-		if l.ID != nil && o.Cost > command.LongWork {
+		if l.ID != nil && cost > command.LongWork {
 			c.TakesLong()
 		}
-		l.Cost = o.Cost
 		var d limit.Decision
 		var err error
 		if c.Args.Wait == 0 {
 			d, err = c.Tx.Decide(&l.Limit)
 		} else {
-			d, err = c.Admit(o.Cost, func(cost int64) (limit.Decision, error) {
+			d, err = c.Admit(cost, func(cost int64) (limit.Decision, error) {
 				l.Cost = cost
 				return c.Tx.Decide(&l.Limit)
 			})
@@ -89,7 +90,7 @@ func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 			return err
 		}
 
-		c.Decided(o.Cost, d)
+		c.Decided(cost, d)
 		if kind == rule.Leaky {
 			writeDelayedDecision(&c.Reply, d)
 		} else {
@@ -99,9 +100,11 @@ func decide(kind rule.Kind, allowed optionSet) func(*command.Call) error {
 	}
 }
 
-// parseCall parses the rule of a call with one limit, whose key is known, and its options.
+// parseCall parses the rule of a call with one limit, and its options.
 func parseCall(c *command.Call, a *rule.Algorithm, allowed optionSet) (o options, err error) {
-	l, words := c.OneLimit(), c.Args.List
+	l := c.OneLimit()
+	c.Args.Key()
+	words := c.Args.List
 	parseFields(&c.Args, a, &l.Limit)
 	if c.Args.Err == nil {
 		l.Keep(a, words)
