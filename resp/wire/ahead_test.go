@@ -14,7 +14,7 @@ import (
 )
 
 func newFraming(text string) *framing {
-	return &framing{limits: config.NewConnectionLimits(), authenticated: true, bulk: -1, buf: []byte(text)}
+	return &framing{limits: config.NewConnectionLimits(), authenticated: true, bulk: -1, begin: -1, buf: []byte(text)}
 }
 
 // similar returns a command that mostly differs from others only in its second word, or in what

@@ -66,7 +66,8 @@ type framing struct {
 	bulk int // length of the bulk string at pos, or -1 before its header is read
 
 	words   [][]byte // of the last command, and of those after it that Ahead has returned
-	before  before   // the last of these
+	begin   int      // where the last command began if it has the common form; otherwise -1
+	before  before   // the last command that ahead has returned, or the last one
 	refusal error    // the error that ends the stream: a protocolError, or errBigQuery
 }
 

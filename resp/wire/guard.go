@@ -67,7 +67,7 @@ type Guard struct {
 // NewGuard returns a guard of a connection that has not authenticated. idle returns how long the
 // client may be idle, 0 for no limit; nil: no limit.
 func NewGuard(conn net.Conn, limits *config.ConnectionLimits, idle func() time.Duration) *Guard {
-	g := &Guard{Conn: conn, in: framing{limits: limits, bulk: -1}, idle: idle}
+	g := &Guard{Conn: conn, in: framing{limits: limits, bulk: -1, begin: -1}, idle: idle}
 	g.sender.taken.L = &g.writing
 	if socket, ok := conn.(syscall.Conn); ok {
 		g.sender.raw, _ = socket.SyscallConn()

@@ -13,38 +13,49 @@ import (
 // words. Otherwise it returns nil, and the command is parsed in full. It is called once per
 // command, so the work stays linear.
 func (f *framing) common() [][]byte {
-	f.words, f.before = f.words[:0], before{}
-	words, size, _ := f.ahead(0)
-	if size > 0 {
-		f.take(f.head + size)
+	words, size := f.commonAt(f.head, f.words[:0])
+	if f.begin = -1; size == 0 {
+		return nil
 	}
+	f.begin, f.words = f.head, words
+	f.take(f.head + size)
 	return words
 }
 
-// ahead returns the words and the size of the command that begins offset bytes after head, without
-// taking it. All words stay valid until next. The size is 0 if the command has not arrived in full
-// or is not of the common form. repeats reports whether the words, but for the second, are those of
-// the command before.
-func (f *framing) ahead(offset int) (words [][]byte, size int, repeats bool) {
-	at, n := f.head+offset, len(f.words)
+// commonAt is splitCommon for the command at an index of the buffer, which may be its end.
+func (f *framing) commonAt(at int, words [][]byte) (_ [][]byte, size int) {
 	if f.scan > f.head || at == len(f.buf) || f.limits.MaxBulk.Load() < shortNumbers {
-		return nil, 0, false
+		return words, 0
 	}
-	b := f.buf[at:]
-	if words, size = f.before.split(f.words, b); size > 0 {
-		repeats = true
-	} else {
-		most := shortNumbers
-		if !f.authenticated {
-			most = maxArgsBeforeAuth
+	most := shortNumbers
+	if !f.authenticated {
+		most = maxArgsBeforeAuth
+	}
+	words, size = splitCommon(words, f.buf[at:], most)
+	if int64(size) > f.limits.MaxQuery.Load() {
+		return words, 0
+	}
+	return words, size
+}
+
+// ahead returns the words and the size of the command that begins offset bytes after head, without
+// taking it: first of the command at head, then of each that follows. All words stay valid until
+// next. The size is 0 if the command has not arrived in full or is not of the common form. repeats
+// reports whether the words, but for the second, are those of the command before.
+func (f *framing) ahead(offset int) (words [][]byte, size int, repeats bool) {
+	if offset == 0 {
+		f.before = before{}
+		if f.begin >= 0 && f.scan == f.head {
+			f.before.set(f.buf[f.begin:f.head], f.words)
 		}
-		if words, size = splitCommon(f.words, b, most); size == 0 {
+	}
+	at, n := f.head+offset, len(f.words)
+	words, size = f.before.split(f.words, f.buf[at:])
+	if repeats = size > 0 && int64(size) <= f.limits.MaxQuery.Load(); !repeats {
+		if words, size = f.commonAt(at, f.words); size == 0 {
 			return nil, 0, false
 		}
-		f.before.set(b[:size], words[n:])
-	}
-	if int64(size) > f.limits.MaxQuery.Load() {
-		return nil, 0, false
+		f.before.set(f.buf[at:at+size], words[n:])
 	}
 	f.words = words
 	return words[n:len(words):len(words)], size, repeats
@@ -60,8 +71,8 @@ type before struct {
 
 // set sets the command and its words.
 func (c *before) set(b []byte, words [][]byte) {
-	*c = before{}
 	if len(words) < 2 {
+		*c = before{}
 		return
 	}
 	size := func(n int) int { return len("*\r\n") + digits(n) }
