@@ -100,3 +100,29 @@ func TestWordsStayWhileOthersAreReadAhead(t *testing.T) {
 		require.Equal(t, [][]byte{[]byte("SET"), []byte("aa")[:1+i%2], []byte("b")}, words)
 	}
 }
+
+// A command whose words are not valid any more, as input has arrived since, is compared with none.
+func TestNoCommandRepeatsOneThatIsGone(t *testing.T) {
+	const call = "*2\r\n$3\r\nGET\r\n$1\r\na\r\n"
+	for name, change := range map[string]func(*framing){
+		"added":   func(f *framing) { f.add([]byte(strings.Repeat(call, 10_000))) },
+		"read":    func(f *framing) { f.extend(copy(f.freeSpace(false), call)) },
+		"taken":   func(f *framing) { f.take(f.head + len(call)) },
+		"another": func(f *framing) { f.buf = append(f.buf, "*1\r\n$04\r\nPING\r\n"+call...); f.next(); f.next() },
+	} {
+		f := newFraming(call + call)
+		require.NotNil(t, f.next())
+		_, size, repeats := f.ahead(0)
+		require.True(t, repeats && size == len(call))
+		change(f)
+		if words, size, repeats := f.ahead(0); size > 0 {
+			assert.False(t, repeats, name)
+			assert.Equal(t, [][]byte{[]byte("GET"), []byte("a")}, words, name)
+		}
+	}
+	f := newFraming(call)
+	require.NotNil(t, f.next())
+	f.release()
+	_, size, _ := f.ahead(0)
+	assert.Zero(t, size)
+}

@@ -22,6 +22,7 @@ func (f *framing) waiting() int { return len(f.buf) - f.head }
 
 // add appends bytes that were read into another buffer.
 func (f *framing) add(p []byte) {
+	f.begin = -1
 	f.grow(len(f.buf) + len(p))
 	f.buf = append(f.buf, p...)
 }
@@ -58,6 +59,7 @@ func (f *framing) extend(n int) { f.buf = f.buf[:len(f.buf)+n] }
 // moveToFront reclaims the space of commands that were taken, or drops the buffer if it is larger
 // than necessary. It moves a command at most once.
 func (f *framing) moveToFront() {
+	f.begin = -1
 	if f.head == 0 {
 		return
 	}
@@ -91,7 +93,7 @@ func (f *framing) grow(size int) {
 func (f *framing) release() {
 	putBuffer(f.buf)
 	f.buf = nil
-	f.head = 0
+	f.head, f.begin = 0, -1
 	f.advance(0)
 	f.dropWords()
 }

@@ -14,11 +14,12 @@ import (
 // command, so the work stays linear.
 func (f *framing) common() [][]byte {
 	words, size := f.commonAt(f.head, f.words[:0])
-	if f.begin = -1; size == 0 {
+	if size == 0 {
 		return nil
 	}
-	f.begin, f.words = f.head, words
-	f.take(f.head + size)
+	begin := f.head
+	f.take(begin + size)
+	f.begin, f.words = begin, words
 	return words
 }
 
