@@ -1,4 +1,4 @@
-package commandtest
+package commandtest_test
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"rlserver/engine"
+	"rlserver/resp/command/commandtest"
 )
 
 // failures is a test that is expected to fail.
@@ -24,7 +25,7 @@ func (f *failures) Errorf(format string, args ...any) {
 
 // rewound is a journal that gets effects whose bytes something has written to after they were
 // applied.
-type rewound struct{ *Mirror }
+type rewound struct{ *commandtest.Mirror }
 
 func (r rewound) Append(at int64, effects []byte) engine.Position {
 	return r.Mirror.Append(at, bytes.ReplaceAll(effects, []byte("11"), []byte("10")))
@@ -41,13 +42,13 @@ func TestMirrorNoticesEffectsThatHaveChanged(t *testing.T) {
 	} {
 		for value, want := range map[string]int{"11": 1, "12": 0} {
 			failed := &failures{TB: t}
-			mirror := NewMirror(failed, 1)
+			mirror := commandtest.NewMirror(failed, 1)
 			e := engine.New(engine.Options{Journal: rewound{mirror}})
 			tx, k := e.NewTx(), e.Key([]byte("k"))
-			tx.Begin(Start, 0, []engine.Key{k}, true)
+			tx.Begin(commandtest.Start, 0, []engine.Key{k}, true)
 			change(tx, k, []byte(value))
 			tx.End()
-			mirror.Compare(e, Start)
+			mirror.Compare(e, commandtest.Start)
 			require.Len(t, failed.list, want, value)
 			if want > 0 {
 				assert.Contains(t, failed.list[0], `"11"`)
