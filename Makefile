@@ -15,15 +15,19 @@ build: ## build bin/rlserver
 	$(GO) build -o $(BIN) ./cmd/rlserver
 
 # From an empty cache, compiling is half of the work. The compiler is quicker if it collects garbage less often, without
-# DWARF, which is for debuggers, without optimizing go-redis, its largest package, and with one goroutine for each package,
-# as packages are compiled side by side anyway. Nothing is compiled from C. GOFLAGS is for the tests that build the server,
-# too, so that they share the packages. Twice as many packages as processors run at once, as some wait, and what takes
-# longest begins first: integration, after the server, which it builds, has been compiled.
-QUICK := '-gcflags=all=-dwarf=false -c=1' '-gcflags=github.com/redis/go-redis/...=-N -l -dwarf=false -c=1'
+# DWARF, which is for debuggers, and with one goroutine for each package, as packages are compiled side by side anyway.
+# make check optimizes all but go-redis, the largest package; make test only where its tests spend their time or count
+# allocations. Nothing is compiled from C. GOFLAGS is for the tests that build the server, too, so that they share the
+# packages. Twice as many packages as processors run at once, as some wait, and what takes longest begins first:
+# integration, after the server, which it builds, has been compiled. The tests, too, collect garbage less often.
+COMPILE := -dwarf=false -c=1
+FULL_FLAGS := '-gcflags=all=$(COMPILE)' '-gcflags=github.com/redis/go-redis/...=-N -l $(COMPILE)'
+OPTIMIZED := std rlserver/engine/... rlserver/zset/... rlserver/internal/... rlserver/resp/glob github.com/yuin/...
+QUICK_FLAGS := '-gcflags=all=-N -l $(COMPILE)' $(OPTIMIZED:%='-gcflags=%=$(COMPILE)')
 
 .PHONY: test
 test: ## the tests in shuffled order, without those that take long, with short random histories; needs only Go (make lint has go vet)
-	$(if $(FULL),,CGO_ENABLED=0) GOFLAGS="$$($(GO) env GOFLAGS) $(QUICK)" \
+	$(if $(FULL),,CGO_ENABLED=0 GOGC=400) GOFLAGS="$$($(GO) env GOFLAGS) $(if $(FULL),$(FULL_FLAGS),$(QUICK_FLAGS))" \
 		$(GO) test $(or $(FULL),-short -p $$((2 * $$(getconf _NPROCESSORS_ONLN)))) -toolexec='env GOGC=1600' -vet=off -shuffle=on -timeout=20m $(if $(FULL),,./cmd/rlserver ./integration) ./...
 
 .PHONY: lint

@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 			os.Unsetenv(name) // only the tests set flags
 		}
 	}
+	os.Unsetenv("GOGC") // make test sets it for the tests; the servers are as without it
 	// A server built with the race detector would sleep for a second before it exits.
 	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=10"))
 	redis.SetLogger(quiet{})

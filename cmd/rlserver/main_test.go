@@ -26,6 +26,7 @@ var program string
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
 
 func buildAndRun(m *testing.M) int {
+	os.Unsetenv("GOGC") // make test sets it for the tests; the servers are as without it
 	dir, err := os.MkdirTemp("", "rlserver")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
