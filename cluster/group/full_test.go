@@ -157,37 +157,52 @@ func TestTheDiskOfANewLeaderHangs(t *testing.T) {
 func TestLeadershipGoesToWhoStores(t *testing.T) {
 	t.Parallel()
 	tr, hangs := newHangingTrio(t)
-	leader, r := tr.leading()
-	next, other := tr.nodes[(leader.i+1)%3], tr.nodes[(leader.i+2)%3]
-	_, err := admit(r, "k", 1<<40)
-	require.NoError(t, err)
-	tr.alike()
+	for led := false; !led; { // a leader that is too slow for its heartbeats loses its leadership
+		leader := tr.leader()
+		next, other := tr.nodes[(leader.i+1)%3], tr.nodes[(leader.i+2)%3]
+		hangs[next.i].Lock()
+		unlock := sync.OnceFunc(hangs[next.i].Unlock)
+		t.Cleanup(unlock) // before the nodes are stopped
+		var err error
+		if err, led = leader.handsOverAndServes(next); led {
+			hung, ok := errors.AsType[*NotStoredError](err)
+			require.True(t, ok, err)
+			assert.Equal(t, []string{names[next.i]}, hung.Nodes)
+			tr.eventually("it is known", func() bool {
+				keep, kept := leader.group.KeepUp(), leader.group.KeptUp(next.group.ID())
+				return slices.Contains(keep, other.group.ID()) && !slices.Contains(keep, next.group.ID()) && kept == 0
+			})
 
-	hangs[next.i].Lock()
-	asked := make(chan error)
-	go func() { asked <- leader.group.HandOver(t.Context(), "a test", names[next.i]) }()
-	for waits := true; waits; {
+			require.NoError(t, leader.group.HandOver(t.Context(), "a test"))
+			tr.serves(next.i)
+			assert.Nil(t, leader.group.KeepUp(), "another one leads")
+		}
+		unlock()
+		tr.alike()
+	}
+}
+
+// handsOverAndServes has a leader hand over to another node, and serve calls meanwhile. led: it has
+// led all the time.
+func (n *node) handsOverAndServes(next *node) (err error, led bool) {
+	p, err := n.group.Leading()
+	if err != nil {
+		return err, false
+	}
+	asked := make(chan error, 1)
+	go func() { asked <- n.group.HandOver(n.trio.t.Context(), "a test", names[next.i]) }()
+	for {
 		select {
-		case err = <-asked:
-			waits = false
+		case err := <-asked:
+			_, lost := n.group.Leading()
+			return err, err == nil || lost == nil
 		default:
-			_, err := admit(r, "k", 1<<40)
-			require.NoError(t, err, "the leader serves meanwhile")
+			if _, err := admit(p, "k", 1<<40); err != nil {
+				<-asked
+				return err, false
+			}
 		}
 	}
-	hung, ok := errors.AsType[*NotStoredError](err)
-	require.True(t, ok, err)
-	assert.Equal(t, []string{names[next.i]}, hung.Nodes)
-	tr.eventually("it is known", func() bool {
-		keep, kept := leader.group.KeepUp(), leader.group.KeptUp(next.group.ID())
-		return slices.Contains(keep, other.group.ID()) && !slices.Contains(keep, next.group.ID()) && kept == 0
-	})
-
-	require.NoError(t, leader.group.HandOver(t.Context(), "a test"))
-	tr.serves(next.i)
-	assert.Nil(t, leader.group.KeepUp(), "another one leads")
-	hangs[next.i].Unlock()
-	tr.alike()
 }
 
 // Two of three disks hang: nothing is handed over, and the leader ends rather than wait for ever.
