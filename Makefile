@@ -80,6 +80,7 @@ bench: build ## throughput, CPU time, memory and starts, compared with a local r
 	bench/run
 	bench/memory
 	bench/disk
+	bench/tail
 	bench/tls
 
 .PHONY: bench-cluster

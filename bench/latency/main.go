@@ -3,7 +3,8 @@
 //
 //	latency -port 6379 -rate 20000 -seconds 10 RL.TOKEN key:RAND 100 100 60
 //
-// RAND in a word is replaced by a random number below -keys. The latency of a call counts from the
+// RAND in a word is replaced by a random number below -keys, in twelve digits, as redis-benchmark
+// has it. The latency of a call counts from the
 // time at which it is due, which corrects for coordinated omission.
 package main
 
@@ -71,7 +72,7 @@ func call(port int, words []string, keys int, first time.Time, between time.Dura
 			time.Sleep(time.Until(first.Add(between * time.Duration(i))))
 			b = fmt.Appendf(b[:0], "*%d\r\n", len(words))
 			for _, w := range words {
-				w = strings.ReplaceAll(w, "RAND", strconv.Itoa(rand.IntN(keys)))
+				w = strings.ReplaceAll(w, "RAND", fmt.Sprintf("%012d", rand.IntN(keys)))
 				b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(w), w)
 			}
 			if _, err := conn.Write(b); err != nil {
