@@ -2,7 +2,6 @@ package resp
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"rlserver/engine"
@@ -86,13 +85,13 @@ func clientSetInfo(c *command.Call) error {
 	case grammar.EqualFold(option, "LIB-VER"):
 		place = &s.profile.version
 	default:
-		return engine.Error(fmt.Sprintf("ERR Unrecognized option '%.128s'", option))
+		return engine.Errorf("ERR Unrecognized option '%.128s'", option)
 	}
 	if len(value) > command.MaxWordLen {
-		return engine.Error(fmt.Sprintf("ERR %s must not be longer than %d bytes.", option, command.MaxWordLen))
+		return engine.Errorf("ERR %s must not be longer than %d bytes.", option, command.MaxWordLen)
 	}
 	if !printable(value) {
-		return engine.Error(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", option))
+		return engine.Errorf("ERR %s cannot contain spaces, newlines or special characters.", option)
 	}
 	place.Store(nonEmpty(value))
 	c.Reply.OK()

@@ -1,8 +1,6 @@
 package resp
 
 import (
-	"fmt"
-
 	"rlserver/engine"
 	"rlserver/internal/acl"
 	"rlserver/internal/grammar"
@@ -164,7 +162,7 @@ func hello(c *command.Call) error {
 		case c.Args.Left() > 1 && c.Args.Word("SETNAME"):
 			err = s.setName(c.Args.Next())
 		default:
-			err = engine.Error(fmt.Sprintf("ERR Syntax error in HELLO option '%.128s'", c.Args.Next()))
+			err = engine.Errorf("ERR Syntax error in HELLO option '%.128s'", c.Args.Next())
 		}
 		if err != nil {
 			return err

@@ -2,7 +2,6 @@
 package clientfilter
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -45,7 +44,7 @@ func Parse(c *command.Call, wrongID engine.Error, least int64) (f Filter) {
 		case a.Word("USER"):
 			user := a.Next()
 			if f.user = users.Find(string(user)); f.user == nil {
-				a.Fail(engine.Error(fmt.Sprintf("ERR No such user '%.128s'", user)))
+				a.Fail(engine.Errorf("ERR No such user '%.128s'", user))
 			}
 		case a.Word("ADDR"):
 			f.Address = string(a.Next())
@@ -114,7 +113,7 @@ func parseType(a *command.Args) string {
 			return kind
 		}
 	}
-	a.Fail(engine.Error(fmt.Sprintf("ERR Unknown client type '%.128s'", b)))
+	a.Fail(engine.Errorf("ERR Unknown client type '%.128s'", b))
 	return ""
 }
 

@@ -39,11 +39,11 @@ func (c *Command) findTooLong(words [][]byte, maxKeyLen int64) error {
 		size := int64(len(word))
 		switch {
 		case keys[i] && size > maxKeyLen:
-			return engine.Error(fmt.Sprintf("ERR %s is too long: it has %d bytes, and proto-max-key-len allows %d",
-				c.wordName(words, i), size, maxKeyLen))
+			return engine.Errorf("ERR %s is too long: it has %d bytes, and proto-max-key-len allows %d",
+				c.wordName(words, i), size, maxKeyLen)
 		case !keys[i] && size > MaxWordLen:
-			return engine.Error(fmt.Sprintf("ERR %s is too long: it has %d bytes, and %d are allowed",
-				c.wordName(words, i), size, MaxWordLen))
+			return engine.Errorf("ERR %s is too long: it has %d bytes, and %d are allowed",
+				c.wordName(words, i), size, MaxWordLen)
 		}
 	}
 	return nil

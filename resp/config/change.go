@@ -1,8 +1,6 @@
 package config
 
 import (
-	"fmt"
-
 	"rlserver/engine"
 )
 
@@ -16,6 +14,5 @@ type Change struct {
 
 // Refuse returns the reply to a change that fails.
 func (c *Change) Refuse(why error) error {
-	const format = "ERR CONFIG SET failed (possibly related to argument '%.128s') - %v"
-	return engine.Error(fmt.Sprintf(format, c.Called, why))
+	return engine.Errorf("ERR CONFIG SET failed (possibly related to argument '%.128s') - %v", c.Called, why)
 }

@@ -1,7 +1,6 @@
 package tracking
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -83,8 +82,8 @@ func (t *Table) set(c *Client, m *Mode, added []string) error {
 	t.mu.Lock()
 	if most := t.limits.Prefixes.Load(); int64(t.prefixes.withNew(added)) > most {
 		t.mu.Unlock()
-		return engine.Error(fmt.Sprintf("ERR all clients together may have %d different prefixes, see "+
-			"tracking-max-prefixes", most))
+		return engine.Errorf("ERR all clients together may have %d different prefixes, see "+
+			"tracking-max-prefixes", most)
 	}
 	c.broken.Store(false)
 	if c.mode.Swap(m) == nil {

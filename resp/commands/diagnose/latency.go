@@ -1,8 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
-
 	"rlserver/engine"
 	"rlserver/internal/stats"
 	"rlserver/resp/command"
@@ -38,7 +36,7 @@ func latencyGraph(c *command.Call) error {
 	name := c.Args.Next()
 	e := c.Env.Latency.Event(string(name))
 	if e == nil {
-		return engine.Error(fmt.Sprintf("ERR No samples available for event '%.128s'", name))
+		return engine.Errorf("ERR No samples available for event '%.128s'", name)
 	}
 	c.Reply.Verbatim(e.Graph(c.Env.Clock() / 1000))
 	return nil

@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"fmt"
 	"math"
 
 	"rlserver/engine"
@@ -59,7 +58,7 @@ func parseExpireConditions(a *command.Args) (all engine.ExpireIf) {
 		case a.Word("LT"):
 			all |= engine.ExpireLT
 		default:
-			a.Fail(engine.Error(fmt.Sprintf("ERR Unsupported option %.128s", a.Next())))
+			a.Fail(engine.Errorf("ERR Unsupported option %.128s", a.Next()))
 		}
 	}
 	if all&engine.ExpireNX != 0 && all != engine.ExpireNX {

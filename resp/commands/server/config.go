@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -95,7 +94,7 @@ func parseChanges(a *command.Args) (changes []config.Change, err error) {
 		switch {
 		case change.Parameter == nil || change.StartOnly:
 			const format = "ERR Unknown option or number of arguments for CONFIG SET - '%.128s'"
-			return nil, engine.Error(fmt.Sprintf(format, change.Called))
+			return nil, engine.Errorf(format, change.Called)
 		case change.Set == nil:
 			return nil, change.Refuse(config.ErrImmutable)
 		case slices.ContainsFunc(changes, sameParameter):

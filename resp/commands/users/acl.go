@@ -1,8 +1,6 @@
 package users
 
 import (
-	"fmt"
-
 	"rlserver/engine"
 	"rlserver/internal/acl"
 	"rlserver/resp/command"
@@ -129,7 +127,7 @@ func cat(c *command.Call) error {
 	if c.Args.More() {
 		name, known := c.Args.Next(), false
 		if shown, known = c.Env.Users.Catalog().In(string(name)); !known {
-			return engine.Error(fmt.Sprintf("ERR Unknown category '%.128s'", name))
+			return engine.Errorf("ERR Unknown category '%.128s'", name)
 		}
 	}
 
@@ -161,7 +159,7 @@ func dryRun(c *command.Call) error {
 	name := c.Args.Next()
 	a := c.Env.Users.Find(string(name))
 	if a == nil {
-		return engine.Error(fmt.Sprintf("ERR User '%.128s' not found", name))
+		return engine.Errorf("ERR User '%.128s' not found", name)
 	}
 	denial, err := dryRunOf(c.Env.Engine, a.User(), c.Args.List)
 	if denial != nil {
@@ -178,7 +176,7 @@ func dryRunOf(e *engine.Engine, u *acl.User, words [][]byte) (*command.Denial, e
 	if p.Command == nil {
 		denial, ok := command.CheckAbsent(u, words)
 		if !ok {
-			return nil, engine.Error(fmt.Sprintf("ERR Command '%.128s' not found", words[0]))
+			return nil, engine.Errorf("ERR Command '%.128s' not found", words[0])
 		}
 		return denial, nil
 	}
