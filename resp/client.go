@@ -56,8 +56,7 @@ const (
 
 // clientID handles CLIENT ID.
 func clientID(c *command.Call) error {
-	c.Reply.Integer(c.Client)
-	return nil
+	return c.ReplyInteger(c.Client, nil)
 }
 
 // clientGetName handles CLIENT GETNAME.
@@ -94,8 +93,7 @@ func clientSetInfo(c *command.Call) error {
 		return engine.Errorf("ERR %s cannot contain spaces, newlines or special characters.", option)
 	}
 	place.Store(nonEmpty(value))
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // clientNoEvict handles CLIENT NO-EVICT, which exempts the connection from maxmemory-clients.
@@ -107,8 +105,7 @@ func clientNoEvict(c *command.Call) error {
 	}
 	s.profile.noEvict.Store(on)
 	s.choosePool()
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // clientNoTouch handles CLIENT NO-TOUCH: lookups of the connection do not update access times.
@@ -118,8 +115,7 @@ func clientNoTouch(c *command.Call) error {
 		return err
 	}
 	c.NoTouch = on
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // clientReply handles CLIENT REPLY <ON | OFF | SKIP>. Only ON has a reply itself.
@@ -163,6 +159,5 @@ func clientUnblock(c *command.Call) error {
 		unblocked = w != nil && w.Unblock(how) || w == nil && s.unblockElsewhere(how, sessionOf(c))
 	}
 
-	c.Reply.Flag(unblocked)
-	return nil
+	return c.ReplyFlag(unblocked, nil)
 }

@@ -15,8 +15,7 @@ func clientKill(c *command.Call) error {
 		if kill(c, wanted) == 0 {
 			return errNoSuchClient
 		}
-		c.Reply.OK()
-		return nil
+		return c.ReplyOK(nil)
 	}
 	wanted := clientfilter.Parse(c, clientfilter.ErrIDRange, 1)
 	if wanted.SkipMe != clientfilter.No {
@@ -26,8 +25,7 @@ func clientKill(c *command.Call) error {
 		return err
 	}
 
-	c.Reply.Count(kill(c, wanted))
-	return nil
+	return c.ReplyCount(kill(c, wanted), nil)
 }
 
 // kill closes the connections of the clients that match and returns their number. The caller's own

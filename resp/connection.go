@@ -96,8 +96,7 @@ func inSubscriberMode(c *command.Call) bool {
 // quit handles QUIT: the connection closes after the reply.
 func quit(c *command.Call) error {
 	sessionOf(c).closing = true
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // reset handles RESET: it returns the session to the state of a new connection.
@@ -143,8 +142,7 @@ func selectDatabase(c *command.Call) error {
 		sessionOf(c).selectDatabase(int(index))
 	}
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // hello handles HELLO [protover [AUTH username password] [SETNAME clientname]]. As in Redis the

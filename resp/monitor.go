@@ -45,8 +45,7 @@ func monitor(c *command.Call) error {
 	s.setMonitoring(true)
 	// the user may have changed before usersChanged could find the monitor
 	s.closing = !s.mayMonitor()
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // mayMonitor reports whether the user may run MONITOR. Any goroutine may call it.

@@ -131,8 +131,7 @@ func multiStart(c *command.Call) error {
 	}
 	s.transaction = transaction{open: true, slot: -1}
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // exec handles EXEC. It runs the queued commands under the locks of all their keys and of the
@@ -223,8 +222,7 @@ func discard(c *command.Call) error {
 	s.transaction = transaction{}
 	s.unwatch()
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // watchKeys handles WATCH key [key ...].
@@ -240,16 +238,14 @@ func watchKeys(c *command.Call) error {
 		c.Tx.Watch(s.watching, c.Args.Key())
 	}
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // unwatchKeys handles UNWATCH.
 func unwatchKeys(c *command.Call) error {
 	sessionOf(c).unwatch()
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // unwatch stops watching all keys. No lock is held.

@@ -72,8 +72,7 @@ func commandAll(c *Call) error {
 }
 
 func commandCount(c *Call) error {
-	c.Reply.Count(len(Table))
-	return nil
+	return c.ReplyCount(len(Table), nil)
 }
 
 // commandInfo handles COMMAND INFO [command-name [command-name ...]].

@@ -51,8 +51,7 @@ func track(c *command.Call) error {
 	} else if err := c.Conn.Track().Set(m); err != nil {
 		return err
 	}
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // options takes the options of CLIENT TRACKING.
@@ -104,14 +103,12 @@ func caching(c *command.Call) error {
 		return engine.ErrSyntax
 	}
 	c.Tracked.Caching = true
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // redirection handles CLIENT GETREDIR.
 func redirection(c *command.Call) error {
-	c.Reply.Integer(c.Tracked.Redirection())
-	return nil
+	return c.ReplyInteger(c.Tracked.Redirection(), nil)
 }
 
 // info handles CLIENT TRACKINGINFO.

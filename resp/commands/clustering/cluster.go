@@ -73,14 +73,12 @@ func viewOf(c *command.Call) *overview.Cluster { return c.Env.Cluster.View() }
 // accept handles calls for which nothing is to be done. The state of the cluster is stored with
 // each change.
 func accept(c *command.Call) error {
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // clusterKeySlot handles CLUSTER KEYSLOT key.
 func clusterKeySlot(c *command.Call) error {
-	c.Reply.Integer(int64(slot.Of(c.Args.Next())))
-	return nil
+	return c.ReplyInteger(int64(slot.Of(c.Args.Next())), nil)
 }
 
 // clusterMyID handles CLUSTER MYID.
@@ -274,8 +272,7 @@ func clusterCountKeys(c *command.Call) error {
 	if !isSlot(at) {
 		return errBadSlot
 	}
-	c.Reply.Integer(int64(len(keysOf(int(at), keyspaceOf(c, int(at)), math.MaxInt))))
-	return nil
+	return c.ReplyInteger(int64(len(keysOf(int(at), keyspaceOf(c, int(at)), math.MaxInt))), nil)
 }
 
 // clusterGetKeys handles CLUSTER GETKEYSINSLOT slot count.

@@ -44,8 +44,7 @@ func clusterFailover(c *command.Call) error {
 		c.Env.Log.Warn("not all groups were handed over", "error", err)
 		return engine.Error("ERR this node still leads " + err.Error() + ". It goes on trying")
 	}
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // alone reports whether no other node has a replica of any group.
@@ -73,6 +72,5 @@ func clusterDrain(c *command.Call) error {
 		return engine.Error("ERR this node still leads " + err.Error() +
 			". It goes on trying: CLUSTER DRAIN again waits for it")
 	}
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }

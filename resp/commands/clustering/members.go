@@ -58,8 +58,7 @@ func reply(c *command.Call, err error) error {
 	if err != nil {
 		return engine.Error("ERR " + err.Error())
 	}
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // clusterReplicas handles CLUSTER REPLICAS node-id and CLUSTER SLAVES node-id. As in CLUSTER NODES,
@@ -79,8 +78,7 @@ func clusterCountReports(c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Reply.Flag(!n.Up)
-	return nil
+	return c.ReplyFlag(!n.Up, nil)
 }
 
 // nodeOf returns the node that the next argument is the id of.

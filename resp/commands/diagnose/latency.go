@@ -74,8 +74,7 @@ func latencyLatest(c *command.Call) error {
 
 // latencyReset handles LATENCY RESET [event [event ...]].
 func latencyReset(c *command.Call) error {
-	c.Reply.Count(c.Env.Latency.Reset(c.Args.Strings()...))
-	return nil
+	return c.ReplyCount(c.Env.Latency.Reset(c.Args.Strings()...), nil)
 }
 
 // latencyHistogram handles LATENCY HISTOGRAM [COMMAND [COMMAND ...]]. Unknown names are skipped; a

@@ -54,13 +54,11 @@ func slowlogGet(c *command.Call) error {
 
 // slowlogLen handles SLOWLOG LEN.
 func slowlogLen(c *command.Call) error {
-	c.Reply.Count(c.Env.Slowlog.Len())
-	return nil
+	return c.ReplyCount(c.Env.Slowlog.Len(), nil)
 }
 
 // slowlogReset handles SLOWLOG RESET.
 func slowlogReset(c *command.Call) error {
 	c.Env.Slowlog.Reset()
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }

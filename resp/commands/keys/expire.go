@@ -41,8 +41,7 @@ func expire(c *command.Call, unit int64, absolute bool) error {
 		return err
 	}
 
-	c.Reply.Flag(c.Tx.Expire(k, at, conditions))
-	return nil
+	return c.ReplyFlag(c.Tx.Expire(k, at, conditions), nil)
 }
 
 // parseExpireConditions parses all remaining arguments, as options.
@@ -76,20 +75,16 @@ func ttl(c *command.Call, unit int64, absolute bool) error {
 	at, ok := c.Tx.Deadline(c.Args.Key())
 	switch {
 	case !ok:
-		c.Reply.Integer(-2)
-		return nil
+		return c.ReplyInteger(-2, nil)
 	case at == 0:
-		c.Reply.Integer(-1)
-		return nil
+		return c.ReplyInteger(-1, nil)
 	case !absolute:
 		at -= c.Tx.Now()
 	}
-	c.Reply.Integer(at/unit + (at%unit+unit/2)/unit)
-	return nil
+	return c.ReplyInteger(at/unit+(at%unit+unit/2)/unit, nil)
 }
 
 // persist handles PERSIST key.
 func persist(c *command.Call) error {
-	c.Reply.Flag(c.Tx.Persist(c.Args.Key()))
-	return nil
+	return c.ReplyFlag(c.Tx.Persist(c.Args.Key()), nil)
 }

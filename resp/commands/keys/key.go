@@ -58,8 +58,7 @@ func countKeys(do func(*engine.Tx, engine.Key) bool) func(*command.Call) error {
 				n++
 			}
 		}
-		c.Reply.Count(n)
-		return nil
+		return c.ReplyCount(n, nil)
 	}
 }
 
@@ -120,8 +119,7 @@ func move(c *command.Call) error {
 // randomKey handles RANDOMKEY.
 func randomKey(c *command.Call) error {
 	name, ok := c.Tx.RandomKey(c.Random)
-	c.Reply.BulkOrNull(name, ok)
-	return nil
+	return c.ReplyOrNull(name, ok, nil)
 }
 
 // dbSize handles DBSIZE. Outside of a transaction it takes no lock, unless a script holds keys.
@@ -132,8 +130,7 @@ func dbSize(c *command.Call) error {
 	}
 	c.Tx.SeeAll()
 
-	c.Reply.Count(n)
-	return nil
+	return c.ReplyCount(n, nil)
 }
 
 // flush handles FLUSHDB and FLUSHALL [ASYNC | SYNC]. Both words mean the same: the keys are
@@ -149,8 +146,7 @@ func flush(do func(*engine.Tx)) func(*command.Call) error {
 
 		do(c.Tx)
 
-		c.Reply.OK()
-		return nil
+		return c.ReplyOK(nil)
 	}
 }
 
@@ -167,6 +163,5 @@ func swapDB(c *command.Call) error {
 
 	c.Tx.Swap(int(a), int(b))
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }

@@ -45,8 +45,7 @@ const (
 // objectEncoding handles OBJECT ENCODING key.
 func objectEncoding(c *command.Call) error {
 	encoding, ok := c.Tx.Encoding(c.Args.Key(), c.Env.Settings.Packing())
-	c.Reply.BulkOrNull(object.BytesOf(encoding), ok)
-	return nil
+	return c.ReplyOrNull(object.BytesOf(encoding), ok, nil)
 }
 
 // number returns the handler of OBJECT FREQ, IDLETIME or REFCOUNT key. refused returns the error of
@@ -65,7 +64,6 @@ func number(
 				return err
 			}
 		}
-		c.Reply.Integer(n)
-		return nil
+		return c.ReplyInteger(n, nil)
 	}
 }

@@ -84,8 +84,7 @@ func ltrim(c *command.Call) error {
 		c.Tx.Rewrote(k, effect.RemoveSpan)
 	}
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // lrem handles LREM key count element.
@@ -103,8 +102,7 @@ func lrem(c *command.Call) error {
 	found := s.find(l, element)
 	removeAll(c, k, found, count < 0)
 
-	c.Reply.Count(len(found))
-	return nil
+	return c.ReplyCount(len(found), nil)
 }
 
 // removeAll removes the elements of some ranks, which ascend, or descend if reverse.

@@ -48,16 +48,14 @@ func push(c *command.Call, right, exists bool) error {
 	n := l.Len()
 	switch {
 	case exists && n == 0:
-		c.Reply.Count(0)
-		return nil
+		return c.ReplyCount(0, nil)
 	case right:
 		c.Tx.Insert(k, object.TypeList, n, elements...)
 	default:
 		c.Tx.Insert(k, object.TypeList, 0, reversed(elements)...)
 	}
 
-	c.Reply.Count(n + len(elements))
-	return nil
+	return c.ReplyCount(n+len(elements), nil)
 }
 
 // reversed returns elements from the last to the first.
@@ -89,8 +87,7 @@ func lset(c *command.Call) error {
 	c.Tx.Insert(k, object.TypeList, i, element)
 	c.Tx.RemoveSpan(k, i+1, i+2)
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // linsert handles LINSERT key BEFORE | AFTER pivot element.
@@ -103,8 +100,7 @@ func linsert(c *command.Call) error {
 	}
 	n := l.Len()
 	if n == 0 {
-		c.Reply.Count(0)
-		return nil
+		return c.ReplyCount(0, nil)
 	}
 	c.Visits(n)
 	at, found := 0, false
@@ -115,16 +111,14 @@ func linsert(c *command.Call) error {
 		at++
 	}
 	if !found {
-		c.Reply.Integer(-1)
-		return nil
+		return c.ReplyInteger(-1, nil)
 	}
 	if after {
 		at++
 	}
 	c.Tx.Insert(k, object.TypeList, at, element)
 
-	c.Reply.Count(n + 1)
-	return nil
+	return c.ReplyCount(n+1, nil)
 }
 
 // rank returns the rank of an element by its index, which counts from the end if it is negative; ok

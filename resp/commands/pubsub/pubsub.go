@@ -76,14 +76,12 @@ func unsubscribe(c *command.Call, kind pubsub.Kind) error {
 
 // publish handles PUBLISH channel message.
 func publish(c *command.Call) error {
-	c.Reply.Count(c.Conn.Messages().Publish(c.Args.Next(), c.Args.Next()))
-	return nil
+	return c.ReplyCount(c.Conn.Messages().Publish(c.Args.Next(), c.Args.Next()), nil)
 }
 
 // publishShard handles SPUBLISH shardchannel message.
 func publishShard(c *command.Call) error {
-	c.Reply.Count(c.Conn.Messages().PublishShard(c.Args.Next(), c.Args.Next()))
-	return nil
+	return c.ReplyCount(c.Conn.Messages().PublishShard(c.Args.Next(), c.Args.Next()), nil)
 }
 
 // names handles PUBSUB CHANNELS [pattern] and PUBSUB SHARDCHANNELS [pattern].
@@ -104,8 +102,7 @@ func names(c *command.Call, kind pubsub.Kind) error {
 
 // patterns handles PUBSUB NUMPAT.
 func patterns(c *command.Call) error {
-	c.Reply.Count(c.Env.Channels.Count(pubsub.Patterns))
-	return nil
+	return c.ReplyCount(c.Env.Channels.Count(pubsub.Patterns), nil)
 }
 
 // subscribers handles PUBSUB NUMSUB [channel ...] and PUBSUB SHARDNUMSUB [shardchannel ...].

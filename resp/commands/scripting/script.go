@@ -42,8 +42,7 @@ func scriptFlush(c *command.Call) error {
 	if home := c.Env.Home; home != c.Env.Engine {
 		home.Scripts.Flush(c.Env.Clock())
 	}
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // changeable returns why scripts cannot be added or dropped now, or nil.
@@ -140,8 +139,7 @@ func scriptKill(c *command.Call) error {
 	killed, others := c.Env.Scripts.Kill()
 	switch {
 	case killed > 0:
-		c.Reply.OK()
-		return nil
+		return c.ReplyOK(nil)
 	case others > 0:
 		return errUnkillable
 	}

@@ -118,16 +118,14 @@ func configResetStat(c *command.Call) error {
 	})
 	c.Conn.FlushStats()
 	c.Env.Server.ResetFigures()
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // configRewrite handles CONFIG REWRITE.
 func configRewrite(c *command.Call) error {
 	switch err := c.Env.Settings.Rewrite(); err {
 	case nil:
-		c.Reply.OK()
-		return nil
+		return c.ReplyOK(nil)
 	case config.ErrNoFile:
 		return engine.Error("ERR The server is running without a config file")
 	default:

@@ -82,8 +82,7 @@ func ifDebugAllowed(run func(*command.Call) error) func(*command.Call) error {
 // debugLog handles DEBUG LOG message.
 func debugLog(c *command.Call) error {
 	c.Env.Log.Warn("DEBUG LOG", "client", c.Client, "message", fmt.Sprintf("%.1024s", c.Args.Next()))
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // debugSetActiveExpire handles DEBUG SET-ACTIVE-EXPIRE <0 | 1>.
@@ -93,8 +92,7 @@ func debugSetActiveExpire(c *command.Call) error {
 		return err
 	}
 	c.Env.Settings.Paused.Store(active == 0)
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // debugSleep handles DEBUG SLEEP seconds. It blocks only this connection, where Redis blocks all.
@@ -115,8 +113,7 @@ func debugSleep(c *command.Call) error {
 	} else {
 		sleep()
 	}
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // debugError handles DEBUG ERROR message.
@@ -204,6 +201,5 @@ func debugReload(c *command.Call) error {
 	c.Tx.End()
 
 	c.Env.Log.Warn("DEBUG RELOAD", "client", c.Client, "keys", keys)
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }

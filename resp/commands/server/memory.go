@@ -47,8 +47,7 @@ func memoryUsage(c *command.Call) error {
 		c.Reply.Null()
 		return nil
 	}
-	c.Reply.Integer(bytes)
-	return nil
+	return c.ReplyInteger(bytes, nil)
 }
 
 // memoryStats handles MEMORY STATS, with the fields of Redis. Of what this server does not have, or
@@ -168,8 +167,7 @@ func memoryMallocStats(c *command.Call) error {
 // memoryPurge handles MEMORY PURGE.
 func memoryPurge(c *command.Call) error {
 	c.Env.Server.FreeMemory()
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // memoryDoctor handles MEMORY DOCTOR: it checks for known problems and says what to do.

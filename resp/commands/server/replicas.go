@@ -29,8 +29,7 @@ const (
 func replicateNothing(c *command.Call) error {
 	host, port := c.Args.Next(), c.Args.Next()
 	if grammar.EqualFold(host, "NO") && grammar.EqualFold(port, "ONE") {
-		c.Reply.OK()
-		return nil
+		return c.ReplyOK(nil)
 	}
 	if n, ok := grammar.ParseInt(port); !ok || n < 0 || n > 65535 {
 		return errMasterPort

@@ -50,8 +50,7 @@ func save(c *command.Call) error {
 		return errNotSaved
 	}
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // startable returns why no snapshot can be started now, or nil. One that needs the keys of a script
@@ -118,8 +117,7 @@ func lastsave(c *command.Call) error {
 	if c.Env.Store != nil {
 		t = c.Env.Store.Status()
 	}
-	c.Reply.Integer(lastSaveTime(c.Env, t))
-	return nil
+	return c.ReplyInteger(lastSaveTime(c.Env, t), nil)
 }
 
 // lastSaveTime returns the time of the last successful snapshot, or of the start if there is none,

@@ -38,8 +38,7 @@ func functionFlush(c *command.Call) error {
 	case c.Args.More() && !c.Args.Word("ASYNC") && !c.Args.Word("SYNC"):
 		return errFunctionFlush
 	}
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // moduleList handles MODULE LIST: there are no modules.
@@ -67,6 +66,5 @@ func waitForReplicas(c *command.Call) error {
 	if err := c.Args.End(); err != nil {
 		return err
 	}
-	c.Reply.Count(c.Env.Cluster.View().Acknowledged())
-	return nil
+	return c.ReplyCount(c.Env.Cluster.View().Acknowledged(), nil)
 }

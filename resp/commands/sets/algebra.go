@@ -212,8 +212,7 @@ func store(c *command.Call, o operation) error {
 		c.Tx.Insert(dst, object.TypeSet, 0, members...)
 	}
 
-	c.Reply.Count(len(members))
-	return nil
+	return c.ReplyCount(len(members), nil)
 }
 
 // sintercard handles SINTERCARD numkeys key [key ...] [LIMIT limit].
@@ -247,6 +246,5 @@ func sintercard(c *command.Call) error {
 		}
 	}
 
-	c.Reply.Count(found)
-	return nil
+	return c.ReplyCount(found, nil)
 }

@@ -49,8 +49,7 @@ func sadd(c *command.Call) error {
 		}
 	}
 
-	c.Reply.Count(added)
-	return nil
+	return c.ReplyCount(added, nil)
 }
 
 // srem handles SREM key member [member ...].
@@ -60,8 +59,7 @@ func srem(c *command.Call) error {
 		return err
 	}
 
-	c.Reply.Count(c.Tx.SRem(k, members...))
-	return nil
+	return c.ReplyCount(c.Tx.SRem(k, members...), nil)
 }
 
 // smembers handles SMEMBERS key.
@@ -143,8 +141,7 @@ func smove(c *command.Call) error {
 		return err
 	}
 	if s.Len() == 0 {
-		c.Reply.Flag(false)
-		return nil
+		return c.ReplyFlag(false, nil)
 	}
 	target, err := c.Tx.Members(to)
 	if err != nil {
@@ -158,8 +155,7 @@ func smove(c *command.Call) error {
 		c.Tx.SRem(from, member)
 	}
 
-	c.Reply.Flag(found)
-	return nil
+	return c.ReplyFlag(found, nil)
 }
 
 // sscan handles SSCAN key cursor [MATCH pattern] [COUNT count].

@@ -79,12 +79,10 @@ func evictForBit(c *command.Call, words [][]byte) {
 func getbit(c *command.Call) error {
 	k, offset := c.Args.Key(), nextBitOffset(c, 0)
 	value, _, err := open(c, k)
-	if err != nil {
+	if err != nil { // the offset may be none
 		return err
 	}
-
-	c.Reply.Flag(bitmap.Bit(value, offset))
-	return nil
+	return c.ReplyFlag(bitmap.Bit(value, offset), nil)
 }
 
 // bitcount handles BITCOUNT key [start end [BYTE | BIT]]. As in Redis, no more arguments are
@@ -100,12 +98,10 @@ func bitcount(c *command.Call) error {
 		return err
 	}
 	if to-from < LongBits*8 {
-		c.Reply.Integer(bitmap.Count(value, from, to))
-		return nil
+		return c.ReplyInteger(bitmap.Count(value, from, to), nil)
 	}
 	c.Postpone(func(c *command.Call) error {
-		c.Reply.Integer(bitmap.Count(value, from, to))
-		return nil
+		return c.ReplyInteger(bitmap.Count(value, from, to), nil)
 	})
 	return nil
 }
@@ -166,8 +162,7 @@ func bitpos(c *command.Call) error {
 		return err
 	}
 	if !found {
-		c.Reply.Integer(-bit)
-		return nil
+		return c.ReplyInteger(-bit, nil)
 	}
 	from, to, bounded, err := bitsSearched(c, int64(len(value)))
 	if err != nil {
@@ -178,8 +173,7 @@ func bitpos(c *command.Call) error {
 		if at < 0 && bit == 0 && !bounded && from < to {
 			at = to // zeros follow the end
 		}
-		c.Reply.Integer(at)
-		return nil
+		return c.ReplyInteger(at, nil)
 	}
 	if to-from < LongBits*8 {
 		return reply(c)

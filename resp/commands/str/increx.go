@@ -114,8 +114,7 @@ func increxInt(c *command.Call, k engine.Key, o *incrEx) error {
 		c.Tx.Denied(k)
 		c.Reply.Array(2)
 		c.Reply.Integer(old)
-		c.Reply.Integer(0)
-		return nil
+		return c.ReplyInteger(0, nil)
 	}
 	applied := sum - old
 	if (applied > 0) != (sum > old) {
@@ -126,8 +125,7 @@ func increxInt(c *command.Call, k engine.Key, o *incrEx) error {
 
 	c.Reply.Array(2)
 	c.Reply.Integer(sum)
-	c.Reply.Integer(applied)
-	return nil
+	return c.ReplyInteger(applied, nil)
 }
 
 // BoundedInt returns old+by, or the bound that the sum exceeds.

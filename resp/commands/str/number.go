@@ -56,8 +56,7 @@ func addTo(c *command.Call, k engine.Key, by int64) error {
 		c.Tx.Set(k, c.Digits(sum), engine.SetMode{})
 	}
 
-	c.Reply.Integer(sum)
-	return nil
+	return c.ReplyInteger(sum, nil)
 }
 
 // storedInteger returns a string and the integer in it; nil and 0 for a missing key.

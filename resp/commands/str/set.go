@@ -94,8 +94,7 @@ func getset(c *command.Call) error {
 func setnx(c *command.Call) error {
 	k, value := c.Args.Key(), c.Args.Next()
 
-	c.Reply.Flag(c.Tx.Set(k, value, engine.SetMode{NX: true}))
-	return nil
+	return c.ReplyFlag(c.Tx.Set(k, value, engine.SetMode{NX: true}), nil)
 }
 
 // setFor handles SETEX key seconds value and PSETEX key milliseconds value.
@@ -109,8 +108,7 @@ func (unit ttlWord) setFor(c *command.Call) error {
 
 	c.Tx.Set(k, value, engine.SetMode{ExpireAt: expireAt})
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // getex handles GETEX key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT

@@ -142,8 +142,7 @@ func mset(c *command.Call) error {
 
 	setAll(c)
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // msetnx handles MSETNX key value [key value ...].
@@ -157,8 +156,7 @@ func msetnx(c *command.Call) error {
 		setAll(c)
 	}
 
-	c.Reply.Flag(free)
-	return nil
+	return c.ReplyFlag(free, nil)
 }
 
 // setAll sets each key to the value that follows it.

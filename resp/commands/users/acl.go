@@ -194,8 +194,7 @@ func showLog(c *command.Call) error {
 	}
 	if c.Args.Word("RESET") {
 		c.Env.AccessLog.Reset()
-		c.Reply.OK()
-		return nil
+		return c.ReplyOK(nil)
 	}
 	count := int64(shown)
 	if c.Args.More() {
@@ -243,6 +242,5 @@ func save(c *command.Call) error {
 		c.Env.Log.Error("the users could not be saved in the ACL file", "error", err)
 		return errNotSaved
 	}
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }

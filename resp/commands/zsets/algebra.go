@@ -122,14 +122,12 @@ func zintercard(c *command.Call) error {
 		keepAll(a.sets)
 		c.TakesLong()
 		c.Postpone(func(c *command.Call) error {
-			c.Reply.Count(c.Tx.ZInterCard(a.sets, a.limit))
-			return nil
+			return c.ReplyCount(c.Tx.ZInterCard(a.sets, a.limit), nil)
 		})
 		return nil
 	}
 
-	c.Reply.Count(c.Tx.ZInterCard(a.sets, a.limit))
-	return nil
+	return c.ReplyCount(c.Tx.ZInterCard(a.sets, a.limit), nil)
 }
 
 // operationOptions are the options that a command takes after its keys, and how it combines sets.

@@ -50,8 +50,7 @@ func storeMembers(c *command.Call, dst engine.Key, members zset.Members) error {
 	if err := c.Tx.RoomToStore(dst, members); err != nil {
 		return err
 	}
-	c.Reply.Count(c.Tx.ZStore(dst, members))
-	return nil
+	return c.ReplyCount(c.Tx.ZStore(dst, members), nil)
 }
 
 // Storing is a result that is computed while no lock is held.
