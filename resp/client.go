@@ -54,12 +54,10 @@ const (
 	errUnblockReason = engine.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 )
 
-// clientID handles CLIENT ID.
 func clientID(c *command.Call) error {
 	return c.ReplyInteger(c.Client, nil)
 }
 
-// clientGetName handles CLIENT GETNAME.
 func clientGetName(c *command.Call) error {
 	if name := sessionOf(c).profile.name.Load(); name != nil {
 		c.Reply.BulkString(*name)
@@ -69,7 +67,6 @@ func clientGetName(c *command.Call) error {
 	return nil
 }
 
-// clientSetName handles CLIENT SETNAME connection-name.
 func clientSetName(c *command.Call) error {
 	return c.ReplyOK(sessionOf(c).setName(c.Args.Next()))
 }
@@ -137,7 +134,6 @@ func clientReply(c *command.Call) error {
 	return nil
 }
 
-// clientUnblock handles CLIENT UNBLOCK client-id [TIMEOUT | ERROR].
 func clientUnblock(c *command.Call) error {
 	text, how := c.Args.Next(), waitqueue.TimedOut
 	if c.Args.More() && !c.Args.Word("TIMEOUT") {

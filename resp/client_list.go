@@ -14,7 +14,6 @@ import (
 	"rlserver/resp/command"
 )
 
-// clientInfo handles CLIENT INFO.
 func clientInfo(c *command.Call) error {
 	c.Reply.Verbatim(sessionOf(c).Describe() + "\n")
 	return nil

@@ -125,7 +125,6 @@ func clientPause(c *command.Call) error {
 	return c.ReplyOK(nil)
 }
 
-// clientUnpause handles CLIENT UNPAUSE.
 func clientUnpause(c *command.Call) error {
 	s := sessionOf(c).server
 	s.paused.Store(nil)

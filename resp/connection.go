@@ -40,7 +40,6 @@ const (
 		"option can be used to authenticate the client and select the RESP protocol version at the same time")
 )
 
-// auth handles AUTH [username] password.
 func auth(c *command.Call) error {
 	s := sessionOf(c)
 	user := []byte(acl.Default)
@@ -58,13 +57,11 @@ func auth(c *command.Call) error {
 	return c.ReplyOK(s.login(user, password))
 }
 
-// echo handles ECHO message.
 func echo(c *command.Call) error {
 	c.Reply.Bulk(c.Args.Next())
 	return nil
 }
 
-// ping handles PING [message].
 func ping(c *command.Call) error {
 	switch c.Args.Left() {
 	case 0:
@@ -93,7 +90,7 @@ func inSubscriberMode(c *command.Call) bool {
 	return true
 }
 
-// quit handles QUIT: the connection closes after the reply.
+// quit has the connection close after the reply.
 func quit(c *command.Call) error {
 	sessionOf(c).closing = true
 	return c.ReplyOK(nil)
@@ -129,7 +126,6 @@ func selectRefused(words [][]byte) error {
 	return nil
 }
 
-// selectDatabase handles SELECT index.
 func selectDatabase(c *command.Call) error {
 	index := c.Database()
 	if err := c.Args.End(); err != nil {

@@ -123,7 +123,6 @@ func (s *session) queue(p command.Prepared) {
 	s.Reply.Status("QUEUED")
 }
 
-// multiStart handles MULTI.
 func multiStart(c *command.Call) error {
 	s := sessionOf(c)
 	if s.transaction.open {
@@ -213,7 +212,6 @@ func (s *session) beginAll(t *transaction) (ok bool) {
 	return true
 }
 
-// discard handles DISCARD.
 func discard(c *command.Call) error {
 	s := sessionOf(c)
 	if !s.transaction.open {
@@ -225,7 +223,6 @@ func discard(c *command.Call) error {
 	return c.ReplyOK(nil)
 }
 
-// watchKeys handles WATCH key [key ...].
 func watchKeys(c *command.Call) error {
 	s := sessionOf(c)
 	if s.transaction.open {
@@ -241,7 +238,6 @@ func watchKeys(c *command.Call) error {
 	return c.ReplyOK(nil)
 }
 
-// unwatchKeys handles UNWATCH.
 func unwatchKeys(c *command.Call) error {
 	sessionOf(c).unwatch()
 

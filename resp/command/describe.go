@@ -61,7 +61,6 @@ func (c *Command) listedSubs() []*Command {
 	return c.Subs
 }
 
-// commandAll handles COMMAND.
 func commandAll(c *Call) error {
 	all := Table.Sorted()
 	c.Reply.Array(len(all))
@@ -75,7 +74,6 @@ func commandCount(c *Call) error {
 	return c.ReplyCount(len(Table), nil)
 }
 
-// commandInfo handles COMMAND INFO [command-name [command-name ...]].
 func commandInfo(c *Call) error {
 	if !c.Args.More() {
 		return commandAll(c)
@@ -105,7 +103,6 @@ func (a *Args) Commands() (list []*Command) {
 	return list
 }
 
-// commandDocs handles COMMAND DOCS [command-name [command-name ...]].
 func commandDocs(c *Call) error {
 	list := c.Args.Commands()
 	c.Reply.Mapping(len(list))
@@ -116,8 +113,6 @@ func commandDocs(c *Call) error {
 	return nil
 }
 
-// commandList handles COMMAND LIST [FILTERBY <MODULE module-name | ACLCAT category | PATTERN
-// pattern>].
 func commandList(c *Call) error {
 	means := func(*Command) bool { return true }
 	if c.Args.More() {

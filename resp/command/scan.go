@@ -75,10 +75,10 @@ type Element struct {
 // end, or an error if it would visit too many elements.
 type Scan func(cursor uint64, count int, visit func(Element)) (next uint64, err error)
 
-// ScanElements handles HSCAN, SSCAN and ZSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES],
-// the latter for a hash. open returns how many elements the key has, and what visits them. write
-// writes what follows the name of an element; nil: nothing. As in Redis, the options are not
-// checked for a missing key. The reply is written after the lock of the key is released.
+// ScanElements handles HSCAN, SSCAN and ZSCAN, the first with hash set. open returns how many
+// elements the key has, and what visits them. write writes what follows the name of an element;
+// nil: nothing. As in Redis, the options are not checked for a missing key. The reply is written
+// after the lock of the key is released.
 func (c *Call) ScanElements(
 	hash bool, open func(engine.Key) (n int, scan Scan, err error), write func(*wire.Reply, Element),
 ) error {

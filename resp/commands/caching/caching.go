@@ -29,8 +29,6 @@ const (
 	errTwoTargets = engine.Error("ERR A client can only redirect to a single other client")
 )
 
-// track handles CLIENT TRACKING <ON | OFF> [REDIRECT client-id] [PREFIX prefix ...] [BCAST] [OPTIN]
-// [OPTOUT] [NOLOOP].
 func track(c *command.Call) error {
 	on, off := c.Args.Word("ON"), false
 	if !on {
@@ -85,7 +83,6 @@ func options(c *command.Call) (m tracking.Mode) {
 	return m
 }
 
-// caching handles CLIENT CACHING <YES | NO>.
 func caching(c *command.Call) error {
 	m := c.Tracked.Mode()
 	switch {
@@ -106,12 +103,10 @@ func caching(c *command.Call) error {
 	return c.ReplyOK(nil)
 }
 
-// redirection handles CLIENT GETREDIR.
 func redirection(c *command.Call) error {
 	return c.ReplyInteger(c.Tracked.Redirection(), nil)
 }
 
-// info handles CLIENT TRACKINGINFO.
 func info(c *command.Call) error {
 	flags := c.Tracked.Flags()
 	var prefixes []string

@@ -76,12 +76,10 @@ func accept(c *command.Call) error {
 	return c.ReplyOK(nil)
 }
 
-// clusterKeySlot handles CLUSTER KEYSLOT key.
 func clusterKeySlot(c *command.Call) error {
 	return c.ReplyInteger(int64(slot.Of(c.Args.Next())), nil)
 }
 
-// clusterMyID handles CLUSTER MYID.
 func clusterMyID(c *command.Call) error {
 	id := ""
 	v := viewOf(c)
@@ -127,7 +125,6 @@ func clusterInfo(c *command.Call) error {
 	return nil
 }
 
-// clusterNodes handles CLUSTER NODES.
 func clusterNodes(c *command.Call) error {
 	v := viewOf(c)
 	var b strings.Builder
@@ -263,7 +260,6 @@ func keysOf(at int, k *command.Keyspace, count int) (names []string) {
 	return names
 }
 
-// clusterCountKeys handles CLUSTER COUNTKEYSINSLOT slot.
 func clusterCountKeys(c *command.Call) error {
 	at := c.Args.Integer()
 	if err := c.Args.End(); err != nil {
@@ -275,7 +271,6 @@ func clusterCountKeys(c *command.Call) error {
 	return c.ReplyInteger(int64(len(keysOf(int(at), keyspaceOf(c, int(at)), math.MaxInt))), nil)
 }
 
-// clusterGetKeys handles CLUSTER GETKEYSINSLOT slot count.
 func clusterGetKeys(c *command.Call) error {
 	at, count := c.Args.Integer(), c.Args.Integer()
 	if err := c.Args.End(); err != nil {

@@ -23,7 +23,6 @@ func init() {
 	)
 }
 
-// latencyDoctor handles LATENCY DOCTOR.
 func latencyDoctor(c *command.Call) error {
 	c.Reply.Verbatim(c.Env.Latency.Doctor(c.Env.Clock()/1000, diagnostics.Advice{
 		Threshold: c.Env.Settings.LatencyThreshold.Load(), Slowlog: c.Env.Settings.SlowlogSlowerThan.Load(),
@@ -31,7 +30,6 @@ func latencyDoctor(c *command.Call) error {
 	return nil
 }
 
-// latencyGraph handles LATENCY GRAPH event.
 func latencyGraph(c *command.Call) error {
 	name := c.Args.Next()
 	e := c.Env.Latency.Event(string(name))
@@ -42,7 +40,6 @@ func latencyGraph(c *command.Call) error {
 	return nil
 }
 
-// latencyHistory handles LATENCY HISTORY event.
 func latencyHistory(c *command.Call) error {
 	e := c.Env.Latency.Event(string(c.Args.Next()))
 	if e == nil {
@@ -58,7 +55,6 @@ func latencyHistory(c *command.Call) error {
 	return nil
 }
 
-// latencyLatest handles LATENCY LATEST.
 func latencyLatest(c *command.Call) error {
 	events := c.Env.Latency.Events()
 	c.Reply.Array(len(events))
@@ -72,7 +68,6 @@ func latencyLatest(c *command.Call) error {
 	return nil
 }
 
-// latencyReset handles LATENCY RESET [event [event ...]].
 func latencyReset(c *command.Call) error {
 	return c.ReplyCount(c.Env.Latency.Reset(c.Args.Strings()...), nil)
 }

@@ -21,7 +21,6 @@ func init() {
 
 const errSlowlogCount = engine.Error("ERR count should be greater than or equal to -1")
 
-// slowlogGet handles SLOWLOG GET [count].
 func slowlogGet(c *command.Call) error {
 	count := int64(10)
 	if c.Args.More() {
@@ -52,12 +51,10 @@ func slowlogGet(c *command.Call) error {
 	return nil
 }
 
-// slowlogLen handles SLOWLOG LEN.
 func slowlogLen(c *command.Call) error {
 	return c.ReplyCount(c.Env.Slowlog.Len(), nil)
 }
 
-// slowlogReset handles SLOWLOG RESET.
 func slowlogReset(c *command.Call) error {
 	c.Env.Slowlog.Reset()
 	return c.ReplyOK(nil)

@@ -84,7 +84,6 @@ func ttl(c *command.Call, unit int64, absolute bool) error {
 	return c.ReplyInteger(at/unit+(at%unit+unit/2)/unit, nil)
 }
 
-// persist handles PERSIST key.
 func persist(c *command.Call) error {
 	return c.ReplyFlag(c.Tx.Persist(c.Args.Key()), nil)
 }

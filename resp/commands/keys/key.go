@@ -62,27 +62,23 @@ func countKeys(do func(*engine.Tx, engine.Key) bool) func(*command.Call) error {
 	}
 }
 
-// typeOf handles TYPE key.
 func typeOf(c *command.Call) error {
 	c.Reply.Status(c.Tx.Type(c.Args.Key()).String())
 	return nil
 }
 
-// rename handles RENAME key newkey.
 func rename(c *command.Call) error {
 	from, to := c.Args.Key(), c.Args.Key()
 
 	return c.ReplyOK(c.Tx.Rename(from, to))
 }
 
-// renameNX handles RENAMENX key newkey.
 func renameNX(c *command.Call) error {
 	from, to := c.Args.Key(), c.Args.Key()
 
 	return c.ReplyFlag(c.Tx.RenameNX(from, to))
 }
 
-// copyKey handles COPY source destination [DB destination-db] [REPLACE].
 func copyKey(c *command.Call) error {
 	from, to := c.Args.Key(), c.Args.Key()
 	db, replace := c.DB, false
@@ -106,7 +102,6 @@ func copyKey(c *command.Call) error {
 	return c.ReplyFlag(c.Tx.Copy(from, to, db, replace))
 }
 
-// move handles MOVE key db.
 func move(c *command.Call) error {
 	k, db := c.Args.Key(), c.Database()
 	if err := c.Args.End(); err != nil {
@@ -116,7 +111,6 @@ func move(c *command.Call) error {
 	return c.ReplyFlag(c.Tx.Move(k, db))
 }
 
-// randomKey handles RANDOMKEY.
 func randomKey(c *command.Call) error {
 	name, ok := c.Tx.RandomKey(c.Random)
 	return c.ReplyOrNull(name, ok, nil)
@@ -150,7 +144,6 @@ func flush(do func(*engine.Tx)) func(*command.Call) error {
 	}
 }
 
-// swapDB handles SWAPDB index1 index2.
 func swapDB(c *command.Call) error {
 	a := c.Args.Int32Or(errNoFirstDB, errNoFirstDB)
 	b := c.Args.Int32Or(errNoSecondDB, errNoSecondDB)

@@ -42,7 +42,6 @@ const (
 		"time to adjust."
 )
 
-// objectEncoding handles OBJECT ENCODING key.
 func objectEncoding(c *command.Call) error {
 	encoding, ok := c.Tx.Encoding(c.Args.Key(), c.Env.Settings.Packing())
 	return c.ReplyOrNull(object.BytesOf(encoding), ok, nil)

@@ -80,9 +80,8 @@ func sortRefused(words [][]byte) error {
 	return errSortGet
 }
 
-// sortSet handles SORT and SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC |
-// DESC] [ALPHA] [STORE destination]. It collects the elements under the locks, and sorts and
-// replies after they are released.
+// sortSet handles SORT and SORT_RO. It collects the elements under the locks, and sorts and replies
+// after they are released.
 func sortSet(c *command.Call, stores bool) error {
 	k := c.Args.Key()
 	q := parseSorting(c, stores)

@@ -24,7 +24,6 @@ func blockingPops(name string, right bool) *command.Command {
 		Run:  func(c *command.Call) error { return c.PopOne(popper{n: 1, right: right}) }}
 }
 
-// blmove handles BLMOVE source destination LEFT | RIGHT LEFT | RIGHT timeout.
 func blmove(c *command.Call) error {
 	ends := command.Args{List: c.Args.List[2:4]}
 	m := mover{fromRight: ends.Either("RIGHT", "LEFT"), toRight: ends.Either("RIGHT", "LEFT")}
@@ -45,5 +44,4 @@ func moveOrWait(c *command.Call, m mover) error {
 	return c.PopOrWait(c.Keys, 1, wait, m)
 }
 
-// blmpop handles BLMPOP timeout numkeys key [key ...] LEFT | RIGHT [COUNT count].
 func blmpop(c *command.Call) error { return c.PopMany("LEFT", "RIGHT", popsMany) }

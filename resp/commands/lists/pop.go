@@ -68,7 +68,6 @@ func ends(l list.View, n int64, right bool) (lo, hi int) {
 	return 0, hi
 }
 
-// ltrim handles LTRIM key start stop.
 func ltrim(c *command.Call) error {
 	k, start, stop := c.Args.Key(), c.Args.Integer(), c.Args.Integer()
 	l, err := open(c, k)
@@ -87,7 +86,6 @@ func ltrim(c *command.Call) error {
 	return c.ReplyOK(nil)
 }
 
-// lrem handles LREM key count element.
 func lrem(c *command.Call) error {
 	k, count, element := c.Args.Key(), c.Args.Integer(), c.Args.Next()
 	l, err := open(c, k)
@@ -121,7 +119,6 @@ func removeAll(c *command.Call, k engine.Key, ranks []int, reverse bool) {
 	}
 }
 
-// lmove handles LMOVE source destination LEFT | RIGHT LEFT | RIGHT.
 func lmove(c *command.Call) error {
 	c.Args.CountedKeys(2, 2)
 	m := mover{fromRight: c.Args.Either("RIGHT", "LEFT"), toRight: c.Args.Either("RIGHT", "LEFT")}
@@ -209,7 +206,6 @@ func first(tx *engine.Tx, keys []engine.Key) (k engine.Key, l list.View, err err
 	return k, l, nil
 }
 
-// lmpop handles LMPOP numkeys key [key ...] LEFT | RIGHT [COUNT count].
 func lmpop(c *command.Call) error {
 	keys, right, n := c.Args.Pops("LEFT", "RIGHT")
 	if err := c.Args.End(); err != nil {

@@ -67,7 +67,6 @@ func reversed(elements [][]byte) [][]byte {
 	return elements
 }
 
-// lset handles LSET key index element.
 func lset(c *command.Call) error {
 	k, index, element := c.Args.Key(), command.Args{List: [][]byte{c.Args.Next()}}, c.Args.Next()
 	l, err := open(c, k)
@@ -90,7 +89,6 @@ func lset(c *command.Call) error {
 	return c.ReplyOK(nil)
 }
 
-// linsert handles LINSERT key BEFORE | AFTER pivot element.
 func linsert(c *command.Call) error {
 	k, after := c.Args.Key(), c.Args.Either("AFTER", "BEFORE")
 	pivot, element := c.Args.Next(), c.Args.Next()

@@ -25,13 +25,11 @@ const (
 	errMaxLen = engine.Error("ERR MAXLEN can't be negative")
 )
 
-// llen handles LLEN key.
 func llen(c *command.Call) error {
 	l, err := open(c, c.Args.Key())
 	return c.ReplyCount(l.Len(), err)
 }
 
-// lrange handles LRANGE key start stop.
 func lrange(c *command.Call) error {
 	k, start, stop := c.Args.Key(), c.Args.Integer(), c.Args.Integer()
 	l, err := open(c, k)
@@ -86,7 +84,6 @@ func writeElements(r *wire.Reply, l list.View, lo, hi int, reverse bool) {
 	}
 }
 
-// lindex handles LINDEX key index.
 func lindex(c *command.Call) error {
 	k, index := c.Args.Key(), command.Args{List: [][]byte{c.Args.Next()}}
 	l, err := open(c, k)
@@ -116,7 +113,6 @@ type search struct {
 	maxLen int64 // elements compared; 0: all
 }
 
-// lpos handles LPOS key element [RANK rank] [COUNT num-matches] [MAXLEN len].
 func lpos(c *command.Call) error {
 	k, element := c.Args.Key(), c.Args.Next()
 	s := parseSearch(&c.Args)

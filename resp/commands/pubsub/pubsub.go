@@ -74,12 +74,10 @@ func unsubscribe(c *command.Call, kind pubsub.Kind) error {
 	return nil
 }
 
-// publish handles PUBLISH channel message.
 func publish(c *command.Call) error {
 	return c.ReplyCount(c.Conn.Messages().Publish(c.Args.Next(), c.Args.Next()), nil)
 }
 
-// publishShard handles SPUBLISH shardchannel message.
 func publishShard(c *command.Call) error {
 	return c.ReplyCount(c.Conn.Messages().PublishShard(c.Args.Next(), c.Args.Next()), nil)
 }
@@ -100,7 +98,6 @@ func names(c *command.Call, kind pubsub.Kind) error {
 	return c.ReplyStrings(list)
 }
 
-// patterns handles PUBSUB NUMPAT.
 func patterns(c *command.Call) error {
 	return c.ReplyCount(c.Env.Channels.Count(pubsub.Patterns), nil)
 }

@@ -123,7 +123,6 @@ func scriptShow(c *command.Call) error {
 	return nil
 }
 
-// scriptExists handles SCRIPT EXISTS sha1 [sha1 ...].
 func scriptExists(c *command.Call) error {
 	c.Reply.Array(c.Args.Left())
 	for c.Args.More() {
@@ -134,7 +133,6 @@ func scriptExists(c *command.Call) error {
 	return nil
 }
 
-// scriptKill handles SCRIPT KILL.
 func scriptKill(c *command.Call) error {
 	killed, others := c.Env.Scripts.Kill()
 	switch {
@@ -146,7 +144,6 @@ func scriptKill(c *command.Call) error {
 	return errNotBusy
 }
 
-// scriptLoad handles SCRIPT LOAD script.
 func scriptLoad(c *command.Call) error {
 	err := changeable(c)
 	if err != nil {

@@ -105,7 +105,6 @@ func parseChanges(a *command.Args) (changes []config.Change, err error) {
 	return changes, nil
 }
 
-// configResetStat handles CONFIG RESETSTAT.
 func configResetStat(c *command.Call) error {
 	c.Tx.ResetStats()
 	own := c.Env.Engine
@@ -121,7 +120,6 @@ func configResetStat(c *command.Call) error {
 	return c.ReplyOK(nil)
 }
 
-// configRewrite handles CONFIG REWRITE.
 func configRewrite(c *command.Call) error {
 	switch err := c.Env.Settings.Rewrite(); err {
 	case nil:

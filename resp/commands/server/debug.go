@@ -79,13 +79,11 @@ func ifDebugAllowed(run func(*command.Call) error) func(*command.Call) error {
 	}
 }
 
-// debugLog handles DEBUG LOG message.
 func debugLog(c *command.Call) error {
 	c.Env.Log.Warn("DEBUG LOG", "client", c.Client, "message", fmt.Sprintf("%.1024s", c.Args.Next()))
 	return c.ReplyOK(nil)
 }
 
-// debugSetActiveExpire handles DEBUG SET-ACTIVE-EXPIRE <0 | 1>.
 func debugSetActiveExpire(c *command.Call) error {
 	active := c.Args.Integer()
 	if err := c.Args.End(); err != nil {
@@ -116,7 +114,6 @@ func debugSleep(c *command.Call) error {
 	return c.ReplyOK(nil)
 }
 
-// debugError handles DEBUG ERROR message.
 func debugError(c *command.Call) error { return engine.Error(c.Args.Next()) }
 
 // mergeDigests replies with the result that DEBUG DIGEST would have if all keys were in one
@@ -142,13 +139,11 @@ func mergeDigests(m *command.Merger) {
 	}
 }
 
-// debugDigest handles DEBUG DIGEST.
 func debugDigest(c *command.Call) error {
 	writeDigest(&c.Reply, c.Tx.DigestAll())
 	return nil
 }
 
-// debugDigestValue handles DEBUG DIGEST-VALUE key [key ...].
 func debugDigestValue(c *command.Call) error {
 	c.Reply.Array(c.Args.Left())
 	for c.Args.More() {

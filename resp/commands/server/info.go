@@ -52,7 +52,6 @@ var sections = []section{
 	{name: "Keyspace", write: writeKeyspace, keys: true},
 }
 
-// info handles INFO [section [section ...]].
 func info(c *command.Call) error {
 	wanted := make(map[string]bool)
 	usual, all := !c.Args.More(), false

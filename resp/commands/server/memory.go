@@ -164,13 +164,11 @@ func memoryMallocStats(c *command.Call) error {
 	return nil
 }
 
-// memoryPurge handles MEMORY PURGE.
 func memoryPurge(c *command.Call) error {
 	c.Env.Server.FreeMemory()
 	return c.ReplyOK(nil)
 }
 
-// memoryDoctor handles MEMORY DOCTOR: it checks for known problems and says what to do.
 func memoryDoctor(c *command.Call) error {
 	figures := c.Env.Server.Figures()
 	used, most := figures.Memory, c.Env.Settings.MaxMemory()

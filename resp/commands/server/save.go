@@ -65,7 +65,6 @@ func startable(c *command.Call) error {
 	return nil
 }
 
-// bgsave handles BGSAVE [SCHEDULE].
 func bgsave(c *command.Call) error {
 	schedule := c.Args.Word("SCHEDULE")
 	if err := c.Args.End(); err != nil {

@@ -41,7 +41,7 @@ func functionFlush(c *command.Call) error {
 	return c.ReplyOK(nil)
 }
 
-// moduleList handles MODULE LIST: there are no modules.
+// moduleList replies that there are no modules.
 func moduleList(c *command.Call) error {
 	c.Reply.Array(0)
 	return nil

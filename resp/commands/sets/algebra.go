@@ -215,7 +215,6 @@ func store(c *command.Call, o operation) error {
 	return c.ReplyCount(len(members), nil)
 }
 
-// sintercard handles SINTERCARD numkeys key [key ...] [LIMIT limit].
 func sintercard(c *command.Call) error {
 	n := c.Args.IntegerFrom(1, command.ErrNumKeys)
 	if n > int64(c.Args.Left()) {

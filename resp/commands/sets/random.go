@@ -64,7 +64,6 @@ func popMany(c *command.Call, k engine.Key, s object.SetView, n int64) {
 	}
 }
 
-// srandmember handles SRANDMEMBER key [count].
 func srandmember(c *command.Call) error {
 	k := c.Args.Key()
 	if c.Args.Left() > 1 {

@@ -34,7 +34,6 @@ func open(c *command.Call, k engine.Key) (object.SetView, error) {
 	return c.Tx.Members(k)
 }
 
-// sadd handles SADD key member [member ...].
 func sadd(c *command.Call) error {
 	k, members := c.Args.Key(), c.Args.Rest()
 	s, err := open(c, k)
@@ -52,7 +51,6 @@ func sadd(c *command.Call) error {
 	return c.ReplyCount(added, nil)
 }
 
-// srem handles SREM key member [member ...].
 func srem(c *command.Call) error {
 	k, members := c.Args.Key(), c.Args.Rest()
 	if _, err := open(c, k); err != nil {
@@ -62,7 +60,6 @@ func srem(c *command.Call) error {
 	return c.ReplyCount(c.Tx.SRem(k, members...), nil)
 }
 
-// smembers handles SMEMBERS key.
 func smembers(c *command.Call) error {
 	s, err := open(c, c.Args.Key())
 	if err != nil {
@@ -105,14 +102,12 @@ func writeMembers(r *wire.Reply, n int, members iter.Seq[string]) {
 	}
 }
 
-// sismember handles SISMEMBER key member.
 func sismember(c *command.Call) error {
 	k, member := c.Args.Key(), c.Args.Next()
 	s, err := open(c, k)
 	return c.ReplyFlag(s.Has(member), err)
 }
 
-// smismember handles SMISMEMBER key member [member ...].
 func smismember(c *command.Call) error {
 	k, members := c.Args.Key(), c.Args.Rest()
 	s, err := open(c, k)
@@ -127,13 +122,11 @@ func smismember(c *command.Call) error {
 	return nil
 }
 
-// scard handles SCARD key.
 func scard(c *command.Call) error {
 	s, err := open(c, c.Args.Key())
 	return c.ReplyCount(s.Len(), err)
 }
 
-// smove handles SMOVE source destination member.
 func smove(c *command.Call) error {
 	from, to, member := c.Args.Key(), c.Args.Key(), c.Args.Next()
 	s, err := open(c, from)
@@ -158,7 +151,6 @@ func smove(c *command.Call) error {
 	return c.ReplyFlag(found, nil)
 }
 
-// sscan handles SSCAN key cursor [MATCH pattern] [COUNT count].
 func sscan(c *command.Call) error {
 	all := func(k engine.Key) (int, command.Scan, error) {
 		s, err := c.Tx.Members(k)

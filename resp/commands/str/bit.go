@@ -56,7 +56,6 @@ func parseBitOffset(e *command.Env, word []byte, bits int) (offset int64, ok boo
 	return offset, ok && offset >= 0 && offset>>3 < min(e.Settings.Limits.MaxBulk.Load(), object.MaxString)
 }
 
-// setbit handles SETBIT key offset value.
 func setbit(c *command.Call) error {
 	k, offset, value := c.Args.Key(), nextBitOffset(c, 0), c.Args.IntegerOr(errBitValue)
 	if value&^1 != 0 {
@@ -75,7 +74,6 @@ func evictForBit(c *command.Call, words [][]byte) {
 	}
 }
 
-// getbit handles GETBIT key offset.
 func getbit(c *command.Call) error {
 	k, offset := c.Args.Key(), nextBitOffset(c, 0)
 	value, _, err := open(c, k)
@@ -85,8 +83,7 @@ func getbit(c *command.Call) error {
 	return c.ReplyFlag(bitmap.Bit(value, offset), nil)
 }
 
-// bitcount handles BITCOUNT key [start end [BYTE | BIT]]. As in Redis, no more arguments are
-// checked for a missing key.
+// bitcount checks no more arguments for a missing key, as Redis does.
 func bitcount(c *command.Call) error {
 	value, found, err := c.Tx.Share(c.Args.Key())
 	if err != nil || !found {
@@ -147,8 +144,7 @@ func bitRange(start, end, length, unit int64) (from, to int64) {
 	return start * unit, (end + 1) * unit
 }
 
-// bitpos handles BITPOS key bit [start [end [BYTE | BIT]]]. As in Redis, no more arguments are
-// checked for a missing key.
+// bitpos checks no more arguments for a missing key, as Redis does.
 func bitpos(c *command.Call) error {
 	k, bit := c.Args.Key(), c.Args.Integer()
 	if c.Args.Err != nil {
@@ -207,7 +203,6 @@ func bitsSearched(c *command.Call, length int64) (from, to int64, bounded bool, 
 	return from, to, bounded, end.Err
 }
 
-// bitop handles BITOP AND | OR | XOR | NOT destkey key [key ...].
 func bitop(c *command.Call) error {
 	var op bitmap.Operation
 	switch {

@@ -47,8 +47,6 @@ type bitfieldStep struct {
 	get bool
 }
 
-// bitfield handles BITFIELD key [GET type offset | SET type offset value | INCRBY type offset
-// increment | OVERFLOW WRAP | SAT | FAIL] …
 func bitfield(c *command.Call) error {
 	k := c.Args.Key()
 	steps, length := bitfieldSteps(c)
@@ -84,7 +82,6 @@ func bitfield(c *command.Call) error {
 	return c.Tx.Stretch(k, length) // as in Redis, even if nothing was changed
 }
 
-// bitfieldRO handles BITFIELD_RO key [GET type offset …].
 func bitfieldRO(c *command.Call) error {
 	k := c.Args.Key()
 	steps, length := bitfieldSteps(c)

@@ -71,7 +71,6 @@ func storedInteger(c *command.Call, k engine.Key) (s *object.String, n int64, er
 	return s, n, nil
 }
 
-// incrbyfloat handles INCRBYFLOAT key increment.
 func incrbyfloat(c *command.Call) error {
 	k, increment := c.Args.Key(), c.Args.Next()
 	old, err := storedLongDouble(c, k)

@@ -28,8 +28,6 @@ func setAccess(words [][]byte) string {
 	return "OW update"
 }
 
-// set handles SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds
-// | PXAT unix-time-milliseconds | KEEPTTL].
 func set(c *command.Call) error {
 	k, value := c.Args.Key(), c.Args.Next()
 	mode, old := setOptions(c)
@@ -83,14 +81,12 @@ func setGet(c *command.Call, k engine.Key, value []byte, mode engine.SetMode) er
 	return nil
 }
 
-// getset handles GETSET key value.
 func getset(c *command.Call) error {
 	k, value := c.Args.Key(), c.Args.Next()
 
 	return setGet(c, k, value, engine.SetMode{})
 }
 
-// setnx handles SETNX key value.
 func setnx(c *command.Call) error {
 	k, value := c.Args.Key(), c.Args.Next()
 
@@ -111,9 +107,7 @@ func (unit ttlWord) setFor(c *command.Call) error {
 	return c.ReplyOK(nil)
 }
 
-// getex handles GETEX key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT
-// unix-time-milliseconds | PERSIST]. As in Redis, the number is checked last, and not for a missing
-// key.
+// getex checks the number last, and not for a missing key, as Redis does.
 func getex(c *command.Call) error {
 	k := c.Args.Key()
 	var t ttlOption

@@ -40,10 +40,8 @@ func open(c *command.Call, k engine.Key) (value []byte, found bool, err error) {
 	return c.Tx.Get(k)
 }
 
-// get handles GET key.
 func get(c *command.Call) error { return c.ReplyOrNull(open(c, c.Args.Key())) }
 
-// getdel handles GETDEL key.
 func getdel(c *command.Call) error {
 	k := c.Args.Key()
 	value, found, err := open(c, k)
@@ -58,13 +56,11 @@ func getdel(c *command.Call) error {
 	return nil
 }
 
-// strlen handles STRLEN key.
 func strlen(c *command.Call) error {
 	value, _, err := open(c, c.Args.Key())
 	return c.ReplyCount(len(value), err)
 }
 
-// appendValue handles APPEND key value.
 func appendValue(c *command.Call) error {
 	k, value := c.Args.Key(), c.Args.Next()
 
@@ -105,7 +101,6 @@ func fromEnd(place, length int64) int64 {
 	return place
 }
 
-// setrange handles SETRANGE key offset value.
 func setrange(c *command.Call) error {
 	k, offset, value := c.Args.Key(), c.Args.Integer(), c.Args.Next()
 	if offset < 0 {
@@ -134,7 +129,6 @@ func mget(c *command.Call) error {
 	return c.Args.End()
 }
 
-// mset handles MSET key value [key value ...].
 func mset(c *command.Call) error {
 	if c.Args.Left()%2 != 0 {
 		return c.WrongArity()
@@ -145,7 +139,6 @@ func mset(c *command.Call) error {
 	return c.ReplyOK(nil)
 }
 
-// msetnx handles MSETNX key value [key value ...].
 func msetnx(c *command.Call) error {
 	if c.Args.Left()%2 != 0 {
 		return c.WrongArity()

@@ -44,7 +44,6 @@ const (
 		"a positive number up to 4096")
 )
 
-// setUser handles ACL SETUSER username [rule [rule ...]].
 func setUser(c *command.Call) error {
 	name := string(c.Args.Next())
 	if name == "" {
@@ -54,12 +53,10 @@ func setUser(c *command.Call) error {
 	return c.ReplyOK(err)
 }
 
-// delUser handles ACL DELUSER username [username ...].
 func delUser(c *command.Call) error {
 	return c.ReplyCount(c.Env.ChangeUsers(c, acl.Change{Delete: c.Args.Strings()}))
 }
 
-// getUser handles ACL GETUSER username.
 func getUser(c *command.Call) error {
 	a := c.Env.Users.Find(string(c.Args.Next()))
 	if a == nil {
@@ -97,12 +94,10 @@ func writePart(r *wire.Reply, p acl.Part) {
 	writeBulks(r, []string{"commands", p.Commands, "keys", p.Keys, "channels", p.Channels})
 }
 
-// list handles ACL LIST.
 func list(c *command.Call) error {
 	return c.ReplyStrings(c.Env.Users.Describe())
 }
 
-// names handles ACL USERS.
 func names(c *command.Call) error {
 	accounts := c.Env.Users.All()
 	c.Reply.Array(len(accounts))
@@ -112,13 +107,11 @@ func names(c *command.Call) error {
 	return nil
 }
 
-// whoAmI handles ACL WHOAMI.
 func whoAmI(c *command.Call) error {
 	c.Reply.BulkString(c.Account.Name())
 	return nil
 }
 
-// cat handles ACL CAT [categoryname].
 func cat(c *command.Call) error {
 	if c.Args.Left() > 1 {
 		return c.WrongSubcommandArity()
@@ -134,7 +127,6 @@ func cat(c *command.Call) error {
 	return c.ReplyStrings(shown)
 }
 
-// genPass handles ACL GENPASS [bits].
 func genPass(c *command.Call) error {
 	if c.Args.Left() > 1 {
 		return c.WrongSubcommandArity()
@@ -154,7 +146,6 @@ func genPass(c *command.Call) error {
 	return nil
 }
 
-// dryRun handles ACL DRYRUN username command [arg [arg ...]].
 func dryRun(c *command.Call) error {
 	name := c.Args.Next()
 	a := c.Env.Users.Find(string(name))
@@ -186,7 +177,6 @@ func dryRunOf(e *engine.Engine, u *acl.User, words [][]byte) (*command.Denial, e
 	return command.NewAccessCheck(e).Check(u, &p), nil
 }
 
-// showLog handles ACL LOG [count | RESET].
 func showLog(c *command.Call) error {
 	const shown = 10 // without a count
 	if c.Args.Left() > 1 {
@@ -232,7 +222,6 @@ func load(c *command.Call) error {
 	return c.ReplyOK(err)
 }
 
-// save handles ACL SAVE.
 func save(c *command.Call) error {
 	path := c.Env.Settings.Start.ACLFile
 	if path == "" {

@@ -58,8 +58,7 @@ func zinter(tx *engine.Tx, a operation) zset.Members {
 }
 func zdiff(tx *engine.Tx, a operation) zset.Members { return tx.ZDiff(a.sets) }
 
-// zcombine handles ZUNION and ZINTER numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE
-// SUM | MIN | MAX] [WITHSCORES], and ZDIFF numkeys key [key ...] [WITHSCORES].
+// zcombine handles ZUNION, ZINTER and ZDIFF.
 func zcombine(c *command.Call, combine func(*engine.Tx, operation) zset.Members, known operationOptions) error {
 	known.withScores = true
 	a := parseOperation(c, known)
@@ -81,9 +80,7 @@ func zcombine(c *command.Call, combine func(*engine.Tx, operation) zset.Members,
 	return nil
 }
 
-// zcombinestore handles ZUNIONSTORE and ZINTERSTORE destination numkeys key [key ...] [WEIGHTS
-// weight [weight ...]] [AGGREGATE SUM | MIN | MAX], and ZDIFFSTORE destination numkeys key [key
-// ...].
+// zcombinestore handles ZUNIONSTORE, ZINTERSTORE and ZDIFFSTORE.
 func zcombinestore(c *command.Call, combine func(*engine.Tx, operation) zset.Members, known operationOptions) error {
 	dst := c.Args.Key()
 	a := parseOperation(c, known)
@@ -111,7 +108,6 @@ func evictForUnion(c *command.Call, words [][]byte) {
 	c.EvictFor(largest - c.Usage(words[1]))
 }
 
-// zintercard handles ZINTERCARD numkeys key [key ...] [LIMIT limit].
 func zintercard(c *command.Call) error {
 	a := parseOperation(c, operationOptions{lookups: true, smallest: true, limit: true})
 	if err := c.Args.End(); err != nil {

@@ -47,7 +47,6 @@ func (p zpopper) Pop(tx *engine.Tx, keys []engine.Key, r *wire.Reply) (found boo
 	})
 }
 
-// bzmpop handles BZMPOP timeout numkeys key [key ...] MIN | MAX [COUNT count].
 func bzmpop(c *command.Call) error { return c.PopMany("MIN", "MAX", popsMany) }
 
 // popsMany returns what pops n members for ZMPOP and BZMPOP.

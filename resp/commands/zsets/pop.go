@@ -45,7 +45,6 @@ func zpop(c *command.Call, greatest bool) error {
 	return err
 }
 
-// zmpop handles ZMPOP numkeys key [key ...] MIN | MAX [COUNT count].
 func zmpop(c *command.Call) error {
 	keys, greatest, n := c.Args.Pops("MIN", "MAX")
 	if err := c.Args.End(); err != nil {
@@ -59,7 +58,6 @@ func zmpop(c *command.Call) error {
 	return err
 }
 
-// zrandmember handles ZRANDMEMBER key [count [WITHSCORES]].
 func zrandmember(c *command.Call) error {
 	k := c.Args.Key()
 	if !c.Args.More() {

@@ -43,8 +43,7 @@ const (
 	errScoresWithLex = engine.Error("ERR syntax error, WITHSCORES not supported in combination with BYLEX")
 )
 
-// zrange handles ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES],
-// and the five commands with its options in their names.
+// zrange handles ZRANGE, and the five commands with its options in their names.
 func (words rangeWords) zrange(c *command.Call) error {
 	k := c.Args.Key()
 	words.scores = true
@@ -69,7 +68,6 @@ func (words rangeWords) zrange(c *command.Call) error {
 	return nil
 }
 
-// zrangestore handles ZRANGESTORE dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count].
 func zrangestore(c *command.Call) error {
 	dst, src := c.Args.Key(), c.Args.Key()
 	r, _ := parseZrange(&c.Args, rangeWords{any: true})
@@ -91,8 +89,7 @@ func (words rangeWords) zcount(c *command.Call) error {
 	return c.ReplyCount(z.Count(&r), err)
 }
 
-// zremrange handles ZREMRANGEBYRANK key start stop, ZREMRANGEBYSCORE and ZREMRANGEBYLEX key min
-// max.
+// zremrange handles ZREMRANGEBYRANK, ZREMRANGEBYSCORE and ZREMRANGEBYLEX.
 func (words rangeWords) zremrange(c *command.Call) error {
 	k := c.Args.Key()
 	r := zset.Range{By: words.by}

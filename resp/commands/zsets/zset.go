@@ -85,8 +85,7 @@ func open(c *command.Call, k engine.Key) (zset.View, error) {
 	return c.Tx.ZSet(k)
 }
 
-// zadd handles ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...], and
-// ZINCRBY key increment member, which is the same with INCR.
+// zadd handles ZADD, and ZINCRBY, which is the same with INCR.
 func (o zaddOptions) zadd(c *command.Call) error {
 	k := c.Args.Key()
 	o = parseZaddOptions(&c.Args, o)
@@ -117,20 +116,17 @@ func (o zaddOptions) zadd(c *command.Call) error {
 	return c.ReplyCount(added, err)
 }
 
-// zrem handles ZREM key member [member ...].
 func zrem(c *command.Call) error {
 	k := c.Args.Key()
 
 	return c.ReplyCount(c.Tx.ZRem(k, c.Args.List))
 }
 
-// zcard handles ZCARD key.
 func zcard(c *command.Call) error {
 	z, err := c.Tx.ZSet(c.Args.Key())
 	return c.ReplyCount(z.Len(), err)
 }
 
-// zscore handles ZSCORE key member.
 func zscore(c *command.Call) error {
 	z, err := c.Tx.ZSet(c.Args.Key())
 	if err != nil {
@@ -142,7 +138,6 @@ func zscore(c *command.Call) error {
 	return nil
 }
 
-// zmscore handles ZMSCORE key member [member ...].
 func zmscore(c *command.Call) error {
 	z, err := c.Tx.ZSet(c.Args.Key())
 	if err != nil {
@@ -187,7 +182,6 @@ func zrank(c *command.Call, fromGreatest bool) error {
 	return nil
 }
 
-// zscan handles ZSCAN key cursor [MATCH pattern] [COUNT count].
 func zscan(c *command.Call) error {
 	all := func(k engine.Key) (int, command.Scan, error) {
 		z, err := c.Tx.ZSet(k)
