@@ -2,11 +2,34 @@ package keys
 
 import (
 	"rlserver/engine"
+	"rlserver/engine/object"
 	"rlserver/resp/command"
+	"rlserver/resp/glob"
 )
 
 func init() {
+	inspect := func(name string, run func(*command.Call) error) *command.Command {
+		return &command.Command{Name: name, Arity: 3, Flags: command.Readonly,
+			Keys: []command.KeySpec{command.Key("RO", 2)}, Run: run}
+	}
 	command.Register("generic",
+		&command.Command{Name: "object", Arity: -2, Subs: []*command.Command{
+			inspect("encoding", objectEncoding),
+			inspect("freq", number((*engine.Tx).Frequency, func(c *command.Call) error {
+				if !c.Env.Settings.Policy().CountsAccesses() {
+					return errNoLFU
+				}
+				return nil
+			})),
+			command.HelpSince("6.2.0"),
+			inspect("idletime", number((*engine.Tx).Idle, func(c *command.Call) error {
+				if c.Env.Settings.Policy().CountsAccesses() {
+					return errNoLRU
+				}
+				return nil
+			})),
+			inspect("refcount", number((*engine.Tx).References, nil)),
+		}},
 		&command.Command{Name: "del", Arity: -2, Flags: command.Write,
 			Keys: []command.KeySpec{command.KeysToEnd("RM delete", 1, 1)}, Run: countKeys((*engine.Tx).Delete)},
 		&command.Command{Name: "unlink", Arity: -2, Flags: command.Write | command.Fast,
@@ -37,6 +60,10 @@ func init() {
 			Run: flush((*engine.Tx).FlushAll)},
 		&command.Command{Name: "swapdb", Arity: 3, Flags: command.Write | command.Fast | command.WholeKeyspace,
 			Categories: "keyspace dangerous", Group: "server", Refused: command.NotInCluster(errSwap), Run: swapDB},
+		&command.Command{Name: "keys", Arity: 2, Flags: command.Readonly | command.Stepwise, Categories: "dangerous",
+			Tips: "request_policy:all_shards nondeterministic_output_order", Merge: command.MergeArrays, Run: keys},
+		&command.Command{Name: "scan", Arity: -2, Flags: command.Readonly | command.Stepwise,
+			Merge: command.MergeScan, Run: scan},
 	)
 }
 
@@ -157,4 +184,105 @@ func swapDB(c *command.Call) error {
 	c.Tx.Swap(int(a), int(b))
 
 	return c.ReplyOK(nil)
+}
+
+const (
+	errNoLFU = engine.Error(
+		"ERR An LFU maxmemory policy is not selected, access frequency not tracked. " + policySwitch,
+	)
+	errNoLRU = engine.Error("ERR An LFU maxmemory policy is selected, idle time not tracked. " + policySwitch)
+
+	policySwitch = "Please note that when switching between policies at runtime LRU and LFU data will take some " +
+		"time to adjust."
+)
+
+func objectEncoding(c *command.Call) error {
+	encoding, ok := c.Tx.Encoding(c.Args.Key(), c.Env.Settings.Packing())
+	return c.ReplyOrNull(object.BytesOf(encoding), ok, nil)
+}
+
+// number returns the handler of OBJECT FREQ, IDLETIME or REFCOUNT key. refused returns the error of
+// keys that exist; nil: there is none.
+func number(
+	of func(*engine.Tx, engine.Key) (int64, bool), refused func(*command.Call) error,
+) func(*command.Call) error {
+	return func(c *command.Call) error {
+		n, ok := of(c.Tx, c.Args.Key())
+		switch {
+		case !ok:
+			c.Reply.Null()
+			return nil
+		case refused != nil:
+			if err := refused(c); err != nil {
+				return err
+			}
+		}
+		return c.ReplyInteger(n, nil)
+	}
+}
+
+// keysStep is the number of keys that KEYS visits between two checks whether the client is still
+// connected.
+const keysStep = 1024
+
+// keys handles KEYS pattern. Like SCAN, it locks one shard at a time: a key that exists throughout
+// is returned once; other keys may be returned.
+func keys(c *command.Call) error {
+	filter := command.ScanOptions{Pattern: glob.New(c.Args.Next(), false)}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	mark, n := c.Reply.BeginArray(), 0
+	next := uint64(0)
+	for more, ok := true, false; more; more = next != 0 {
+		c.Tx.DryRun(func() { // KEYS leaves expired keys, as in Redis
+			next, ok = c.Tx.Scan(c.Env.Clock(), c.DB, next, keysStep, func(name []byte, _ object.Type) {
+				if filter.Match(name) {
+					c.Reply.Bulk(name)
+					n++
+				}
+			})
+		})
+		if !ok {
+			return command.ErrBusy
+		}
+		if err := filter.Err(c); err != nil {
+			return err
+		}
+	}
+	c.Reply.EndArray(mark, n)
+	return nil
+}
+
+// scan handles SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]. The Tx locks one shard at a
+// time.
+func scan(c *command.Call) error {
+	cursor := c.Args.Cursor()
+	options := c.Args.ScanOptions("TYPE", false)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	mark, n := c.Reply.BeginArray(), 0
+	for left := options.Count; ; {
+		step, ok := min(left, keysStep), false
+		cursor, ok = c.Tx.Scan(c.Env.Clock(), c.DB, cursor, step, func(name []byte, t object.Type) {
+			if options.Match(name) && options.Is(t) {
+				c.Reply.Bulk(name)
+				n++
+			}
+		})
+		if !ok {
+			return command.ErrBusy
+		}
+		if err := options.Err(c); err != nil {
+			return err
+		}
+		if left -= step; cursor == 0 || left == 0 {
+			break
+		}
+	}
+	command.WriteScanHeader(&c.Reply, mark, cursor, n)
+	return nil
 }
