@@ -36,13 +36,12 @@
 //	server.go            Server, its options and counters
 //	accept.go            connections from accept to end; protected mode, maxclients
 //	session.go           session: one connection, from batch to replies
-//	profile.go           the part of a session that other goroutines may read
 //	connection.go        AUTH, HELLO, PING, QUIT, RESET, SELECT
-//	login.go             passwords; permissions
+//	login.go             passwords; permissions; changes of the users
 //	dispatch.go          one call, from its words to its reply
 //	pipeline.go          several calls under the same locks
 //	client_memory.go     the memory of a session; closes the client that holds most
-//	figures.go           the figures of INFO and the metrics
+//	figures.go           what others may read of a session; the figures of INFO and the metrics
 //	settings.go          applies the changes of CONFIG SET; those of ports are in resp/ports
 //	maxmemory.go         the memory of the process, and what is left of it for keys
 //	table.go             imports the families of commands
@@ -52,7 +51,6 @@
 //	keyspaces.go         in a cluster: commands on the whole keyspace
 //	passing.go           in a cluster: calls that other nodes run
 //	node_session.go      in a cluster: sessions for other nodes, which forward calls
-//	cluster_users.go     changes of the users, in a cluster on all nodes
 //
 // # The order of locks
 //
