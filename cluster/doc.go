@@ -20,7 +20,7 @@
 // # How it changes
 //
 // The map is what the cluster should be. It is the hidden note of group 0, whose leader changes it
-// (members.go): a node joins or is forgotten, and the replicas are placed anew (place.go). Each
+// (members.go): a node joins or is forgotten, and the replicas are placed anew (map.go). Each
 // leader of a group brings the group's members closer to the map, one change at a time (moves.go).
 // It compares the two and remembers nothing, so the next leader continues.
 //
@@ -37,24 +37,21 @@
 //
 // # Files
 //
-//	map.go        Map, Member
+//	map.go        Map, Member; which nodes should have replicas
 //	state.go      cluster.json
 //	found.go      greetings, founding
 //	members.go    joining and leaving
-//	place.go      which nodes should have replicas
 //	moves.go      changes of the members of groups
 //	replicas.go   the replicas in the node's directory
 //	node.go       Node: open, close; who leads what
 //	drain.go      leadership that is given away by an order
 //	gossip.go     reports
 //	control.go    calls between nodes
-//	policies.go   the policies, which are a part of the map as well
-//	sharing.go    calls to the leaders of all groups
+//	policies.go   the policies, a part of the map as well; calls to the leaders of all groups
 //	users.go      the users, which are a part of the map
-//	balance.go    who should lead
-//	recover.go    a node that goes on alone
-//	backup.go     copies of the latest snapshots
-//	overview.go   what INFO and /metrics show
+//	balance.go    who should lead; how fast disks and the network are
+//	recover.go    a node that goes on alone; copies of the latest snapshots
+//	overview.go   what INFO and /metrics show; whether a node can be spared
 //	seen.go       refuses nodes that have come back with an older directory
 //	wallclock.go  compares the system clocks of the nodes, and finds the time when all start
 package cluster
