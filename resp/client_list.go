@@ -23,10 +23,7 @@ func clientInfo(c *command.Call) error {
 
 // clientList handles CLIENT LIST. A client is listed if all options match.
 func clientList(c *command.Call) error {
-	wanted := clientfilter.Parse(c, clientfilter.ErrIDList, math.MinInt64)
-	if wanted.SkipMe == clientfilter.Yes {
-		wanted.Skip = c.Client
-	}
+	wanted := clientfilter.Parse(c, clientfilter.ErrIDList, math.MinInt64, false)
 	if err := c.Args.End(); err != nil {
 		return err
 	}
@@ -136,10 +133,7 @@ func clientKill(c *command.Call) error {
 		}
 		return c.ReplyOK(nil)
 	}
-	wanted := clientfilter.Parse(c, clientfilter.ErrIDRange, 1)
-	if wanted.SkipMe != clientfilter.No {
-		wanted.Skip = c.Client
-	}
+	wanted := clientfilter.Parse(c, clientfilter.ErrIDRange, 1, true)
 	if err := c.Args.End(); err != nil {
 		return err
 	}

@@ -19,8 +19,7 @@ const Syntax = "[USER username] [ADDR ip:port] [LADDR ip:port] [NAME connection-
 type Filter struct {
 	IDs     []int64 // sorted; nil: any
 	Address string
-	Skip    int64   // the id of a client that does not match; 0: none
-	SkipMe  Trilean // SKIPME
+	Skip    int64 // the id of a client that does not match; 0: none
 
 	kind   string  // as parseType returns it
 	local  string  // the address the client has connected to
@@ -29,9 +28,9 @@ type Filter struct {
 	user   *acl.Account
 }
 
-// Parse parses the options of CLIENT KILL and CLIENT LIST. wrongID is the error for ids
-// below least.
-func Parse(c *command.Call, wrongID engine.Error, least int64) (f Filter) {
+// Parse parses the options of CLIENT KILL and CLIENT LIST. wrongID is the error for ids below
+// least, and skipMe is what SKIPME is by default.
+func Parse(c *command.Call, wrongID engine.Error, least int64, skipMe bool) (f Filter) {
 	a, users := &c.Args, c.Env.Users
 	for a.More() {
 		switch {
@@ -58,12 +57,13 @@ func Parse(c *command.Call, wrongID engine.Error, least int64) (f Filter) {
 				a.Fail(errMaxAgeRange)
 			}
 		case a.Word("SKIPME"):
-			if f.SkipMe = No; a.Either("YES", "NO") {
-				f.SkipMe = Yes
-			}
+			skipMe = a.Either("YES", "NO")
 		default:
 			a.Fail(engine.ErrSyntax)
 		}
+	}
+	if skipMe {
+		f.Skip = c.Client
 	}
 	slices.Sort(f.IDs)
 	return f
@@ -94,15 +94,6 @@ const (
 	ErrIDRange     = engine.Error("ERR client-id should be greater than 0")
 	errMaxAge      = engine.Error("ERR maxage is not an integer or out of range")
 	errMaxAgeRange = engine.Error("ERR maxage should be greater than 0")
-)
-
-// Trilean is yes, no, or not given.
-type Trilean uint8
-
-const (
-	NotGiven Trilean = iota
-	Yes
-	No
 )
 
 // parseType parses a kind of client. All clients of this server are normal or pubsub.
