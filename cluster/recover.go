@@ -15,6 +15,7 @@ import (
 
 	"rlserver/cluster/group"
 	"rlserver/cluster/mux"
+	"rlserver/internal/smallfile"
 )
 
 // When a majority of the nodes is lost for ever, one of the others can go on alone, with what it
@@ -131,7 +132,8 @@ func (n *Node) recoverGroup(number int) error {
 	path := filepath.Join(n.options.Dir, folder(groupPrefix, number))
 	truncated := filepath.Join(n.options.Dir, folder(truncatedPrefix, number))
 	if _, err := os.Stat(truncated); err == nil {
-		if err := errors.Join(os.RemoveAll(path), os.Rename(truncated, path), syncDir(n.options.Dir)); err != nil {
+		err = errors.Join(os.RemoveAll(path), os.Rename(truncated, path), smallfile.SyncDirectory(n.options.Dir))
+		if err != nil {
 			return err
 		}
 		n.truncated = slices.DeleteFunc(n.truncated, func(c int) bool { return c == number })

@@ -13,6 +13,7 @@ import (
 
 	"rlserver/cluster/group"
 	"rlserver/cluster/mux"
+	"rlserver/internal/smallfile"
 )
 
 // The replicas of a node are in folders, each with a file that says which instance it is. Folders
@@ -64,7 +65,7 @@ func removeReplica(dir, name string) error {
 	if err := os.Rename(filepath.Join(dir, name), gone); err != nil {
 		return err
 	}
-	return errors.Join(syncDir(dir), os.RemoveAll(gone))
+	return errors.Join(smallfile.SyncDirectory(dir), os.RemoveAll(gone))
 }
 
 // instanceOf returns which replica is in a folder.
@@ -96,7 +97,7 @@ func createReplica(dir string, number int, instance uint64) error {
 	if err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return smallfile.SyncDirectory(dir)
 }
 
 // setAside renames all replicas whose log may be truncated.
@@ -107,7 +108,7 @@ func setAside(dir string) error {
 		own := filepath.Join(dir, folder(groupPrefix, number))
 		err = errors.Join(err, os.RemoveAll(truncated), os.Rename(own, truncated))
 	}
-	return errors.Join(err, syncDir(dir))
+	return errors.Join(err, smallfile.SyncDirectory(dir))
 }
 
 // groupOptions returns the options of a replica on this node.

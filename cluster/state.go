@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"rlserver/internal/smallfile"
 )
 
 // mapFile is the file in a node's directory that says which node it is, and has the latest map that
@@ -95,16 +97,7 @@ func replaceFile(dir, name string, b []byte) error {
 	if err != nil {
 		return err
 	}
-	return syncDir(dir)
-}
-
-// syncDir makes the names in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return smallfile.SyncDirectory(dir)
 }
 
 // bootID names the present run of the machine; "" if the system does not say.

@@ -20,6 +20,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/cluster/overview",
 			"rlserver/cluster/slot", "rlserver/cluster/wanted",
 			"rlserver/engine", "rlserver/engine/policy", "rlserver/engine/rule", "rlserver/internal/stats",
+			"rlserver/internal/smallfile",
 		},
 		others: []string{"github.com/hashicorp/raft-wal/types"}, // disks of tests
 	},
