@@ -195,21 +195,8 @@ func (s *session) setProtocol(version int32) {
 }
 
 func writeHello(r *wire.Reply, s *session) {
-	r.Mapping(7)
-	r.BulkString("server")
-	r.BulkString("redis")
-	r.BulkString("version")
-	r.BulkString(command.RedisVersion)
-	r.BulkString("proto")
-	r.Integer(int64(s.profile.resp.Load()))
-	r.BulkString("id")
-	r.Integer(s.Client)
-	r.BulkString("mode")
-	r.BulkString(s.Env.Mode)
-	r.BulkString("role")
-	r.BulkString("master")
-	r.BulkString("modules")
-	r.Array(0)
+	command.Fields(r, "server", "redis", "version", command.RedisVersion, "proto", int64(s.profile.resp.Load()),
+		"id", s.Client, "mode", s.Env.Mode, "role", "master", "modules", []string{})
 }
 
 // setName sets the name of the connection; an empty one removes it.

@@ -113,14 +113,11 @@ func info(c *command.Call) error {
 	if m := c.Tracked.Mode(); m != nil {
 		prefixes = m.Prefixes
 	}
-	c.Reply.Mapping(3)
-	c.Reply.BulkString("flags")
-	c.Reply.Set(len(flags))
-	for _, flag := range flags {
-		c.Reply.BulkString(flag)
-	}
-	c.Reply.BulkString("redirect")
-	c.Reply.Integer(c.Tracked.Redirection())
-	c.Reply.BulkString("prefixes")
-	return c.ReplyStrings(prefixes)
+	command.Fields(&c.Reply, "flags", func() {
+		c.Reply.Set(len(flags))
+		for _, flag := range flags {
+			c.Reply.BulkString(flag)
+		}
+	}, "redirect", c.Tracked.Redirection(), "prefixes", prefixes)
+	return nil
 }

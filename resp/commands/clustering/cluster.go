@@ -198,33 +198,15 @@ func writeShardNode(r *wire.Reply, n *overview.Node) {
 	if !n.Up {
 		health = "fail"
 	}
-	ports := 0
-	for _, port := range []int{n.Port, n.TLSPort} {
-		if port != 0 {
-			ports++
-		}
-	}
-	r.Mapping(6 + ports)
-	r.BulkString("id")
-	r.BulkString(n.ID)
+	fields := []any{"id", n.ID}
 	if n.Port != 0 {
-		r.BulkString("port")
-		r.Integer(int64(n.Port))
+		fields = append(fields, "port", n.Port)
 	}
 	if n.TLSPort != 0 {
-		r.BulkString("tls-port")
-		r.Integer(int64(n.TLSPort))
+		fields = append(fields, "tls-port", n.TLSPort)
 	}
-	r.BulkString("ip")
-	r.BulkString(n.Host)
-	r.BulkString("endpoint")
-	r.BulkString(n.Host)
-	r.BulkString("role")
-	r.BulkString("master")
-	r.BulkString("replication-offset")
-	r.Integer(0)
-	r.BulkString("health")
-	r.BulkString(health)
+	command.Fields(r, append(fields, "ip", n.Host, "endpoint", n.Host, "role", "master", "replication-offset", 0,
+		"health", health)...)
 }
 
 // keyspaceOf returns the keyspace of a slot if this node leads it, otherwise nil.

@@ -123,15 +123,13 @@ func writeHistogram(r *wire.Reply, d *stats.Distribution) {
 		}
 		before = n
 	}
-	r.Mapping(2)
-	r.BulkString("calls")
-	r.Integer(d.Count)
-	r.BulkString("histogram_usec")
-	r.Mapping(len(powers))
-	for i := range powers {
-		r.Integer(powers[i])
-		r.Integer(counts[i])
-	}
+	command.Fields(r, "calls", d.Count, "histogram_usec", func() {
+		r.Mapping(len(powers))
+		for i := range powers {
+			r.Integer(powers[i])
+			r.Integer(counts[i])
+		}
+	})
 }
 
 const errSlowlogCount = engine.Error("ERR count should be greater than or equal to -1")
