@@ -3,6 +3,7 @@ package command
 import (
 	"math"
 	"math/big"
+	"slices"
 
 	"rlserver/engine"
 	"rlserver/internal/grammar"
@@ -129,6 +130,15 @@ func (a *Args) Either(first, second string) bool {
 		a.Fail(engine.ErrSyntax)
 	}
 	return false
+}
+
+// Choice takes one of some words, in any case, and returns its index. Anything else fails with err.
+func (a *Args) Choice(err engine.Error, words ...string) int {
+	at := slices.IndexFunc(words, a.Word)
+	if at < 0 {
+		a.Fail(err)
+	}
+	return max(at, 0)
 }
 
 // End returns the first error, which is a syntax error if an argument is left.

@@ -215,18 +215,9 @@ func bitsSearched(c *command.Call, length int64) (from, to int64, bounded bool, 
 }
 
 func bitop(c *command.Call) error {
-	var op bitmap.Operation
-	switch {
-	case c.Args.Word("AND"):
-		op = bitmap.And
-	case c.Args.Word("OR"):
-		op = bitmap.Or
-	case c.Args.Word("XOR"):
-		op = bitmap.Xor
-	case c.Args.Word("NOT"):
-		op = bitmap.Not
-	default:
-		return engine.ErrSyntax
+	op := bitmap.Operation(c.Args.Choice(engine.ErrSyntax, "AND", "OR", "XOR", "NOT"))
+	if c.Args.Err != nil {
+		return c.Args.Err
 	}
 	dst, sources := c.Args.Key(), c.Args.Keys
 	if op == bitmap.Not && len(sources) != 1 {
@@ -338,7 +329,7 @@ func bitfieldSteps(c *command.Call) (steps []bitfieldStep, length int64) {
 		case left >= 3 && c.Args.Word("INCRBY"):
 			step.Add = true
 		case left >= 1 && c.Args.Word("OVERFLOW"):
-			overflow = parseOverflow(&c.Args)
+			overflow = bitmap.Overflow(c.Args.Choice(errBitfieldOverflow, "WRAP", "SAT", "FAIL"))
 			continue
 		default:
 			c.Args.Fail(engine.ErrSyntax)
@@ -353,20 +344,6 @@ func bitfieldSteps(c *command.Call) (steps []bitfieldStep, length int64) {
 		steps = append(steps, step)
 	}
 	return steps, length
-}
-
-// parseOverflow parses how an integer that does not fit its field is handled.
-func parseOverflow(a *command.Args) bitmap.Overflow {
-	switch {
-	case a.Word("WRAP"):
-		return bitmap.OverflowWrap
-	case a.Word("SAT"):
-		return bitmap.OverflowSat
-	case a.Word("FAIL"):
-		return bitmap.OverflowFail
-	}
-	a.Fail(errBitfieldOverflow)
-	return 0
 }
 
 // parseBitfieldType parses the type of a field, e.g. i16. As in Redis it ends with a NUL.

@@ -145,9 +145,12 @@ func parseOperation(c *command.Call, known operationOptions) (a operation) {
 	for c.Args.More() {
 		switch {
 		case known.scoring && c.Args.Left() > len(a.sets) && c.Args.Word("WEIGHTS"):
-			a.weights = parseWeights(&c.Args, len(a.sets))
+			a.weights = make([]float64, len(a.sets))
+			for i := range a.weights {
+				a.weights[i] = c.Args.FloatOr(errWeight)
+			}
 		case known.scoring && c.Args.Left() > 1 && c.Args.Word("AGGREGATE"):
-			a.aggregate = parseAggregate(&c.Args)
+			a.aggregate = zset.Aggregate(c.Args.Choice(engine.ErrSyntax, "SUM", "MIN", "MAX"))
 		case known.withScores && c.Args.Word("WITHSCORES"):
 			a.withScores = true
 		case known.limit && c.Args.Left() > 1 && c.Args.Word("LIMIT"):
@@ -207,27 +210,6 @@ func operands(c *command.Call) ([]engine.Key, []zset.View) {
 		c.Args.Fail(err)
 	}
 	return keys, sets
-}
-
-func parseWeights(a *command.Args, n int) []float64 {
-	weights := make([]float64, n)
-	for i := range weights {
-		weights[i] = a.FloatOr(errWeight)
-	}
-	return weights
-}
-
-func parseAggregate(a *command.Args) zset.Aggregate {
-	switch {
-	case a.Word("SUM"):
-		return zset.Sum
-	case a.Word("MIN"):
-		return zset.Min
-	case a.Word("MAX"):
-		return zset.Max
-	}
-	a.Fail(engine.ErrSyntax)
-	return zset.Sum
 }
 
 // storeTries is the number of tries to compute a result without locks, while the sources may
