@@ -1,9 +1,6 @@
 package resp
 
 import (
-	"cmp"
-	"slices"
-
 	"rlserver/engine"
 	"rlserver/internal/grammar"
 	"rlserver/resp/clientfilter"
@@ -15,7 +12,7 @@ import (
 func init() {
 	const own = command.NoScript | command.Loading | command.Stale
 	command.Register("connection",
-		&command.Command{Name: "client", Arity: -2, Subs: sorted(append(caching.Commands(), []*command.Command{
+		&command.Command{Name: "client", Arity: -2, Subs: append(caching.Commands(), []*command.Command{
 			{Name: "getname", Arity: 2, Flags: own, Run: clientGetName},
 			command.HelpSince("5.0.0"),
 			{Name: "id", Arity: 2, Flags: own, Run: clientID},
@@ -39,14 +36,8 @@ func init() {
 			{Name: "setname", Arity: 3, Flags: own, Run: clientSetName},
 			{Name: "unblock", Arity: -3, Flags: command.Admin | own, Run: clientUnblock},
 			{Name: "unpause", Arity: 2, Flags: command.Admin | own, Run: clientUnpause},
-		}...))},
+		}...)},
 	)
-}
-
-// sorted sorts commands by their names.
-func sorted(list []*command.Command) []*command.Command {
-	slices.SortFunc(list, func(a, b *command.Command) int { return cmp.Compare(a.Name, b.Name) })
-	return list
 }
 
 const (

@@ -278,7 +278,7 @@ var Table = make(table)
 var Count int
 
 // Register adds commands to the table. Those that name no group are in this one; subcommands are in
-// that of their command. It is called by init functions, and panics if a name is taken.
+// that of their command, by name. It is called by init functions, and panics if a name is taken.
 func Register(group string, family ...*Command) {
 	for _, c := range family {
 		c.Group = cmp.Or(c.Group, group)
@@ -288,6 +288,7 @@ func Register(group string, family ...*Command) {
 		Table[c.Name] = c
 		c.upper = strings.ToUpper(c.Name)
 		c.number()
+		slices.SortFunc(c.Subs, func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
 		for _, sub := range c.Subs {
 			sub.parent, sub.OnFirstGroup, sub.Group = c, c.OnFirstGroup, cmp.Or(sub.Group, c.Group)
 			sub.number()
