@@ -296,14 +296,15 @@ func writeReplication(r *report) {
 }
 
 func writeCPU(r *report) {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
-		r.field("used_cpu_sys", fmt.Sprintf("%.6f", time.Duration(u.Stime.Nano()).Seconds()))
-		r.field("used_cpu_user", fmt.Sprintf("%.6f", time.Duration(u.Utime.Nano()).Seconds()))
-	}
-	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u) == nil {
-		r.field("used_cpu_sys_children", fmt.Sprintf("%.6f", time.Duration(u.Stime.Nano()).Seconds()))
-		r.field("used_cpu_user_children", fmt.Sprintf("%.6f", time.Duration(u.Utime.Nano()).Seconds()))
+	for _, of := range []struct {
+		who    int
+		suffix string
+	}{{syscall.RUSAGE_SELF, ""}, {syscall.RUSAGE_CHILDREN, "_children"}} {
+		var u syscall.Rusage
+		if syscall.Getrusage(of.who, &u) == nil {
+			r.field("used_cpu_sys"+of.suffix, fmt.Sprintf("%.6f", time.Duration(u.Stime.Nano()).Seconds()))
+			r.field("used_cpu_user"+of.suffix, fmt.Sprintf("%.6f", time.Duration(u.Utime.Nano()).Seconds()))
+		}
 	}
 }
 
