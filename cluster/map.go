@@ -105,7 +105,6 @@ func (m *Map) has(n *Member) bool {
 	return known != nil && known.Instance == n.Instance
 }
 
-// staying returns the members that are not leaving.
 func (m *Map) staying() (list []Member) {
 	for _, n := range m.Members {
 		if !n.Leaving {

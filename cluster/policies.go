@@ -164,7 +164,6 @@ type policiesUsed struct {
 	PoliciesVersion uint64
 }
 
-// PolicyNote implements group.PolicyNotes.
 func (p policyNotes) PolicyNote(version uint64) []byte {
 	if p.number == 0 {
 		return nil

@@ -111,7 +111,6 @@ func setAside(dir string) error {
 	return errors.Join(err, smallfile.SyncDirectory(dir))
 }
 
-// groupOptions returns the options of a replica on this node.
 func (n *Node) groupOptions(number int, instance uint64) group.Options {
 	return group.Options{
 		Number: number, Node: n.self.Name, Instance: instance,

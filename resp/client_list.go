@@ -174,7 +174,6 @@ func (s *Server) findClients(f clientfilter.Filter) (found []*session) {
 	return found
 }
 
-// filtered is a session as a filter sees it.
 type filtered struct{ *session }
 
 // These implement clientfilter.Client.

@@ -221,7 +221,6 @@ func printable(text []byte) bool {
 	return true
 }
 
-// nonEmpty returns nil for empty text.
 func nonEmpty(text []byte) *string {
 	if len(text) == 0 {
 		return nil

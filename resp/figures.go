@@ -70,7 +70,6 @@ type totals struct {
 	in, out               int64 // bytes
 }
 
-// add adds the counters of a session.
 func (t *totals) add(s *session) {
 	t.calls += s.profile.calls.Load()
 	t.errors += s.profile.errors.Load()

@@ -71,7 +71,6 @@ func (s *session) setAuthenticated(yes bool) {
 	s.choosePool()
 }
 
-// loginFailed logs a failed login.
 func (s *session) loginFailed(user []byte) {
 	in := executor.Toplevel
 	if s.Executing {

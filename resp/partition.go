@@ -81,13 +81,8 @@ type replicated struct {
 	group  int
 }
 
-// Ask implements journal.
-func (j *replicated) Ask(engine.Position) func() error { return j.Leadership.Ask() }
-
-// Unreadable implements journal.
-func (*replicated) Unreadable(engine.Position) error { return nil }
-
-// Instead implements journal.
+func (j *replicated) Ask(engine.Position) func() error     { return j.Leadership.Ask() }
+func (*replicated) Unreadable(engine.Position) error       { return nil }
 func (j *replicated) Instead(m mark, _ error) engine.Error { return j.server.uncertain(j.group, m) }
 
 // partitionOf returns the partition of a group that this node leads, which it creates if necessary.
@@ -130,7 +125,6 @@ const (
 			"be spent that was not granted. Sent again, the call may count twice")
 )
 
-// partitionTx is the Tx of a session on a partition.
 type partitionTx struct {
 	partition *partition
 	tx        *engine.Tx

@@ -18,7 +18,6 @@ func (s *session) Track() *tracking.Client {
 	return s.Tracked
 }
 
-// trackForNode handles tracking.Word.
 func (s *session) trackForNode() {
 	s.setProtocol(3)
 	s.Track().Set(tracking.Mode{}) // of all keys: it cannot fail

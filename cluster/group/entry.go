@@ -156,7 +156,6 @@ type partial struct {
 	record []byte // the parts so far; empty: none
 }
 
-// add adds a part.
 func (p *partial) add(h header, part []byte) {
 	if !p.precedes(h) {
 		p.record = make([]byte, 0, persistence.SizeOfCall(part))

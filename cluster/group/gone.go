@@ -20,7 +20,6 @@ type watched struct {
 	ended chan<- struct{} // capacity 1
 }
 
-// Read implements net.Conn.
 func (w watched) Read(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
 	if err != nil && !errors.Is(err, net.ErrClosed) {
@@ -119,7 +118,6 @@ func (run *running) await(f raft.Future) error {
 	}
 }
 
-// result returns the error of an entry.
 func (run *running) result(f raft.ApplyFuture) error {
 	if err := run.await(f); err != nil {
 		return err

@@ -55,7 +55,6 @@ func (l *leadership) observe(g *Group, o *raft.Observation) {
 	}
 }
 
-// lead notes who leads.
 func (l *leadership) lead(g *Group, name string) {
 	if l.leader == name {
 		return
@@ -270,7 +269,6 @@ func (t transport) SetHeartbeatHandler(handle func(raft.RPC)) {
 	})
 }
 
-// RequestVote implements raft.Transport.
 func (t transport) RequestVote(
 	id raft.ServerID, at raft.ServerAddress, call *raft.RequestVoteRequest, reply *raft.RequestVoteResponse,
 ) error {
@@ -280,14 +278,12 @@ func (t transport) RequestVote(
 	return t.ask(id, func() error { return t.NetworkTransport.RequestVote(id, at, call, reply) })
 }
 
-// RequestPreVote implements raft.WithPreVote.
 func (t transport) RequestPreVote(
 	id raft.ServerID, at raft.ServerAddress, call *raft.RequestPreVoteRequest, reply *raft.RequestPreVoteResponse,
 ) error {
 	return t.ask(id, func() error { return t.NetworkTransport.RequestPreVote(id, at, call, reply) })
 }
 
-// TimeoutNow implements raft.Transport.
 func (t transport) TimeoutNow(
 	id raft.ServerID, at raft.ServerAddress, call *raft.TimeoutNowRequest, reply *raft.TimeoutNowResponse,
 ) error {

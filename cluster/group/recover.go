@@ -28,7 +28,6 @@ type Recovered struct {
 // nothing follows them any more.
 type truncatedFSM struct{ *fsm }
 
-// Snapshot implements raft.FSM.
 func (f truncatedFSM) Snapshot() (raft.FSMSnapshot, error) {
 	f.partial = partial{}
 	return f.fsm.Snapshot()

@@ -104,7 +104,6 @@ type notedStore struct {
 	patience time.Duration
 }
 
-// StoreLogs implements raft.LogStore.
 func (s notedStore) StoreLogs(entries []*raft.Log) error {
 	if len(entries) > 0 {
 		s.time.arrive(entries[0].Index, entries[len(entries)-1].Index)

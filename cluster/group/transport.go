@@ -44,7 +44,6 @@ type boundedPipeline struct {
 	closed  chan struct{} // by Close, which raft calls once
 }
 
-// Consumer implements raft.AppendPipeline.
 func (p *boundedPipeline) Consumer() <-chan raft.AppendFuture { return p.answers }
 
 // pass passes answers on to raft until the pipeline is closed.
@@ -69,7 +68,6 @@ func (p *boundedPipeline) pass() {
 	}
 }
 
-// Close implements raft.AppendPipeline.
 func (p *boundedPipeline) Close() error {
 	close(p.closed)
 	return p.AppendPipeline.Close()
@@ -173,7 +171,6 @@ type prefixed struct {
 	calls chan raft.RPC
 }
 
-// Consumer implements raft.Transport.
 func (p prefixed) Consumer() <-chan raft.RPC { return p.calls }
 
 // waiting is a call that raft has not taken yet.

@@ -116,7 +116,6 @@ type ReplicaCounts struct {
 	Digests         int64 // times that the state was compared, and most replicas had the same
 }
 
-// add adds the counts of a group.
 func (c *Counts) add(d *Counts) {
 	c.ElectionsCalled += d.ElectionsCalled
 	c.ElectionsWon += d.ElectionsWon

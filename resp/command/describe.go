@@ -220,7 +220,6 @@ func (k *KeySpec) complete(words [][]byte) bool {
 	return ok && n > 0 && n <= int64(len(words)-k.Begin-1)
 }
 
-// writeCommandInfo writes the description of a command in COMMAND.
 func writeCommandInfo(r *wire.Reply, c *Command) {
 	first, last, step, _ := c.keyRange()
 	r.Array(10)
@@ -399,7 +398,6 @@ func (f *docFields) add(applies bool, name string, value any) {
 
 func (f *docFields) text(name, value string) { f.add(value != "", name, value) }
 
-// writeCommandDocs writes the description of a command in COMMAND DOCS.
 func writeCommandDocs(r *wire.Reply, c *Command) {
 	c = c.Quoted()
 	f, subs := docFields{}, c.listedSubs()
@@ -463,7 +461,6 @@ func (k *KeySpec) arguments() int {
 	return 1
 }
 
-// writeArguments writes a tree of arguments.
 func writeArguments(r *wire.Reply, list []Argument, keys *syntaxKeys) {
 	r.Array(len(list))
 	for _, a := range list {

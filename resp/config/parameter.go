@@ -98,7 +98,6 @@ type Value struct {
 // valueError is the error of CONFIG SET for a value, with the text of Redis if Redis has one.
 type valueError string
 
-// Error returns the text.
 func (e valueError) Error() string { return string(e) }
 
 const (

@@ -35,7 +35,6 @@ func port(at func(*listen.Ports) *int) Value {
 	}
 }
 
-// bind returns the value of bind.
 func bind() Value {
 	start := func(s *Settings, value string) (func(), error) {
 		return func() {
@@ -155,7 +154,6 @@ func clientAuth() Value {
 	return v
 }
 
-// checkProtocols checks a value of tls-protocols.
 func checkProtocols(value string) error {
 	if _, _, err := certs.ParseProtocols(value); err != nil {
 		return valueError("argument must be TLSv1.2, TLSv1.3 or both")

@@ -31,7 +31,6 @@ func (g GivenValues) Give(name string, value Given) {
 // errUnknownDirective is the error of a directive that is not a parameter.
 type errUnknownDirective struct{ name string }
 
-// Error implements error.
 func (e errUnknownDirective) Error() string {
 	if slices.Contains(redisDirectives, e.name) {
 		return e.name + " is a directive of Redis that rlserver does not have"

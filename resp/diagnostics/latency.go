@@ -156,7 +156,6 @@ func (l *Latency) Doctor(now int64, a Advice) string {
 	return text.String()
 }
 
-// about returns what to do about an event.
 func (a Advice) about(event string) (list []string) {
 	switch event {
 	case SlowCommand:

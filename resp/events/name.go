@@ -270,7 +270,6 @@ var rules = map[string]rule{
 	"cl.throttle": {class: change.Module, name: "cl.throttle", how: only},
 }
 
-// ruleOf returns the rule of a call.
 func ruleOf(command string, words [][]byte) rule {
 	if strings.HasPrefix(command, "rl.") {
 		return rule{class: change.Module, name: command, how: only}

@@ -27,10 +27,7 @@ func Listen() *Listener { return &Listener{listen.NewHanded(address("local"))} }
 // it.
 type address string
 
-// Network implements net.Addr.
-func (address) Network() string { return "local" }
-
-// String implements net.Addr.
+func (address) Network() string  { return "local" }
 func (a address) String() string { return string(a) }
 
 // end is the server's end of a pipe.
@@ -39,7 +36,6 @@ type end struct {
 	of address
 }
 
-// RemoteAddr implements net.Conn.
 func (e end) RemoteAddr() net.Addr { return e.of }
 
 // User is who makes calls.

@@ -27,7 +27,6 @@ var redisConstants = map[string]glua.LValue{
 	"REDIS_VERSION": glua.LString("7.0.15"), "REDIS_VERSION_NUM": glua.LNumber(0x7000f),
 }
 
-// errorTable returns an error as a table.
 func (st *State) errorTable(text string) *glua.LTable {
 	t := st.L.CreateTable(0, 2)
 	t.RawSetString("err", glua.LString(text))

@@ -59,7 +59,6 @@ func sizeOfValues(reply []byte) (size int) {
 	return size
 }
 
-// text returns a string of the reply.
 func (r *replyReader) text(s string) glua.LValue {
 	switch {
 	case r.shared:
@@ -78,7 +77,6 @@ func (r *replyReader) line() string {
 	return line
 }
 
-// integer returns the integer of a line.
 func integer(line string) (n int) {
 	digits := line
 	if line != "" && line[0] == '-' {

@@ -317,7 +317,6 @@ func (b *broadcast) add(m *pubsub.Conn, by *Client, key string) {
 	}
 }
 
-// addLast appends a key if it is not the last one.
 func addLast(list []string, key string) []string {
 	if n := len(list); n > 0 && list[n-1] == key {
 		return list

@@ -105,13 +105,11 @@ func (r *Runner) run(p command.Prepared) string {
 	return strings.TrimSuffix(strings.ReplaceAll(string(r.Reply.B), "\r\n", " "), " ")
 }
 
-// waiting implements Env.Waiting.
 type waiting struct{ r *Runner }
 
 func (w waiting) Empty(int, []engine.Key) bool { return !w.r.Queued }
 func (w waiting) RetryAll()                    {}
 
-// conn is the connection of the calls.
 type conn struct{ r *Runner }
 
 func (conn) Gone() bool                                { return false }

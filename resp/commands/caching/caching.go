@@ -52,7 +52,6 @@ func track(c *command.Call) error {
 	return c.ReplyOK(nil)
 }
 
-// options takes the options of CLIENT TRACKING.
 func options(c *command.Call) (m tracking.Mode) {
 	a := &c.Args
 	for a.More() {

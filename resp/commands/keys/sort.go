@@ -49,7 +49,6 @@ type sorting struct {
 	text  chunks
 }
 
-// sortable is an element to be sorted.
 type sortable struct {
 	element []byte
 	weight  []byte // sort key with ALPHA; nil: not found

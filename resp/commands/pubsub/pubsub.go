@@ -49,7 +49,6 @@ func inspection(flags command.Flags) *command.Command {
 	}}
 }
 
-// subscribe handles SUBSCRIBE, PSUBSCRIBE and SSUBSCRIBE.
 func subscribe(c *command.Call, kind pubsub.Kind) error {
 	list, m := c.Args.Rest(), c.Conn.Messages()
 	if kind == pubsub.Shards && c.Executing {
@@ -68,7 +67,6 @@ func subscribe(c *command.Call, kind pubsub.Kind) error {
 	return nil
 }
 
-// unsubscribe handles UNSUBSCRIBE, PUNSUBSCRIBE and SUNSUBSCRIBE.
 func unsubscribe(c *command.Call, kind pubsub.Kind) error {
 	c.Conn.Messages().Unsubscribe(kind, c.Args.Rest(), &c.Reply)
 	return nil

@@ -56,7 +56,6 @@ var (
 // lookUpWork is the number of members that are visited in about the time of one lookup.
 const lookUpWork = 8
 
-// long reports whether combining sets takes long.
 func (o operation) long(sets []object.SetView) bool {
 	walk := 0
 	for _, s := range sets {
@@ -68,7 +67,6 @@ func (o operation) long(sets []object.SetView) bool {
 	return walk > command.LongWork
 }
 
-// walked returns the index of the set that is walked.
 func (o operation) walked(sets []object.SetView) (first int) {
 	if o.smallest {
 		for i, s := range sets {

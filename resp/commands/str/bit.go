@@ -250,7 +250,6 @@ func bitfieldAccess(words [][]byte) string {
 	return "RO access"
 }
 
-// bitfieldStep is an operation of BITFIELD.
 type bitfieldStep struct {
 	bitmap.Change
 	get bool

@@ -48,7 +48,6 @@ func set(c *command.Call) error {
 	return nil
 }
 
-// setOptions takes the options of SET; old is GET.
 func setOptions(c *command.Call) (mode engine.SetMode, old bool) {
 	var t ttlOption
 	for c.Args.More() {

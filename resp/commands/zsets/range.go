@@ -80,7 +80,6 @@ func zrangestore(c *command.Call) error {
 		func(sets []zset.View) zset.Members { return sets[0].Range(&r) })
 }
 
-// zcount handles ZCOUNT and ZLEXCOUNT key min max.
 func (words rangeWords) zcount(c *command.Call) error {
 	k := c.Args.Key()
 	r := zset.Range{By: words.by}
@@ -89,7 +88,6 @@ func (words rangeWords) zcount(c *command.Call) error {
 	return c.ReplyCount(z.Count(&r), err)
 }
 
-// zremrange handles ZREMRANGEBYRANK, ZREMRANGEBYSCORE and ZREMRANGEBYLEX.
 func (words rangeWords) zremrange(c *command.Call) error {
 	k := c.Args.Key()
 	r := zset.Range{By: words.by}
@@ -149,7 +147,6 @@ func parseZrange(a *command.Args, known rangeWords) (r zset.Range, withScores bo
 	return r, withScores
 }
 
-// parseEnds parses the two ends of a range.
 func parseEnds(a *command.Args, r *zset.Range, first, last []byte) {
 	if a.Err != nil {
 		return

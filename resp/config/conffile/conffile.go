@@ -258,7 +258,6 @@ func Rewrite(text string, settings []Setting) string {
 	return strings.Join(out, "\n") + "\n"
 }
 
-// settingOf returns the setting of a line, or nil.
 func settingOf(line string, settings []Setting) *Setting {
 	words, err := splitLine(line)
 	if err != nil || len(words) == 0 {
@@ -271,7 +270,6 @@ func settingOf(line string, settings []Setting) *Setting {
 	return &settings[i]
 }
 
-// text returns the lines of a setting.
 func (s *Setting) text() (lines []string) {
 	for _, args := range s.Lines {
 		words := []string{s.Names[0]}
