@@ -24,6 +24,8 @@ func init() {
 	command.Register("server",
 		&command.Command{Name: "info", Arity: -1, Flags: command.Loading | command.Stale | command.Stepwise,
 			Categories: "dangerous", Run: info},
+		&command.Command{Name: "time", Arity: 1, Flags: command.Loading | command.Stale | command.Fast,
+			Run: serverTime},
 	)
 }
 
@@ -370,4 +372,17 @@ func writePolicies(r *report) {
 		r.field("policy_"+strings.ReplaceAll(p.Name(), ":", "%3A"), fmt.Sprintf("shadow=%d,admitted=%d,denied=%d",
 			boolDigit(p.Shadow()), d.Admitted, d.Denied+d.ShadowDenied))
 	}
+}
+
+// serverTime handles TIME. It uses the clock of the limiters, which counts milliseconds. Within a
+// transaction it is the time at which the others of its calls decide.
+func serverTime(c *command.Call) error {
+	now := c.Env.Clock()
+	if c.Executing {
+		now = c.Tx.Now()
+	}
+	c.Reply.Array(2)
+	c.Reply.BulkInteger(now / 1000)
+	c.Reply.BulkInteger(now % 1000 * 1000)
+	return nil
 }
