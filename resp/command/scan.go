@@ -132,6 +132,14 @@ func (c *Call) writeScan(o *ScanOptions, next uint64, found []Element, write fun
 	return nil
 }
 
+// Length handles the commands that reply with how many elements a key has.
+func Length[V interface{ Len() int }](view func(*engine.Tx, engine.Key) (V, error)) func(*Call) error {
+	return func(c *Call) error {
+		v, err := view(c.Tx, c.Args.Key())
+		return c.ReplyCount(v.Len(), err)
+	}
+}
+
 // Is reports whether a type matches. An unknown type name matches none.
 func (o *ScanOptions) Is(t object.Type) bool {
 	return o.typeName == nil || strings.EqualFold(string(o.typeName), t.String())

@@ -20,7 +20,7 @@ func init() {
 		command.OnKey("hgetall", 2, command.Readonly, "RO access", hgetall),
 		command.OnKey("hkeys", 2, command.Readonly, "RO access", hkeys),
 		command.OnKey("hvals", 2, command.Readonly, "RO access", hvals),
-		command.OnKey("hlen", 2, command.Readonly|command.Fast, "RO", hlen),
+		command.OnKey("hlen", 2, command.Readonly|command.Fast, "RO", command.Length((*engine.Tx).Hash)),
 		command.OnKey("hexists", 3, command.Readonly|command.Fast, "RO", hexists),
 		command.OnKey("hstrlen", 3, command.Readonly|command.Fast, "RO", hstrlen),
 		command.OnKey("hdel", -3, command.Write|command.Fast, "RW delete", hdel),
@@ -155,11 +155,6 @@ func fields(c *command.Call, begin func(*wire.Reply, int), writeField func(field
 		return nil
 	}
 	return write(c)
-}
-
-func hlen(c *command.Call) error {
-	h, err := open(c, c.Args.Key())
-	return c.ReplyCount(h.Len(), err)
 }
 
 func hdel(c *command.Call) error {

@@ -28,7 +28,7 @@ func init() {
 		setter("expireat", 1000, true), setter("pexpireat", 1, true),
 		getter("ttl", 1000, false), getter("pttl", 1, false),
 		getter("expiretime", 1000, true), getter("pexpiretime", 1, true),
-		command.OnKey("persist", 2, command.Write|command.Fast, "RW update", persist),
+		command.OnKey("persist", 2, command.Write|command.Fast, "RW update", countKeys((*engine.Tx).Persist)),
 		&command.Command{Name: "object", Arity: -2, Subs: []*command.Command{
 			inspect("encoding", objectEncoding),
 			inspect("freq", number((*engine.Tx).Frequency, func(c *command.Call) error {
@@ -93,8 +93,7 @@ const (
 	errGTAndLT     = engine.Error("ERR GT and LT options at the same time are not compatible")
 )
 
-// countKeys handles commands that reply with how many of their keys exist: DEL, UNLINK, EXISTS,
-// TOUCH.
+// countKeys handles commands that reply with how many of their keys they have done something to.
 func countKeys(do func(*engine.Tx, engine.Key) bool) func(*command.Call) error {
 	return func(c *command.Call) error {
 		n := 0
@@ -356,8 +355,4 @@ func ttl(c *command.Call, unit int64, absolute bool) error {
 		at -= c.Tx.Now()
 	}
 	return c.ReplyInteger(at/unit+(at%unit+unit/2)/unit, nil)
-}
-
-func persist(c *command.Call) error {
-	return c.ReplyFlag(c.Tx.Persist(c.Args.Key()), nil)
 }

@@ -17,7 +17,7 @@ func init() {
 		pushes("lpushx", false, true), pushes("rpushx", true, true),
 		command.OnKey("lset", 4, command.Write|command.DenyOOM, "RW update", lset),
 		command.OnKey("linsert", 5, command.Write|command.DenyOOM, "RW insert", linsert),
-		command.OnKey("llen", 2, command.Readonly|command.Fast, "RO", llen),
+		command.OnKey("llen", 2, command.Readonly|command.Fast, "RO", command.Length((*engine.Tx).List)),
 		command.OnKey("lrange", 4, command.Readonly, "RO access", lrange),
 		command.OnKey("lindex", 3, command.Readonly, "RO access", lindex),
 		command.OnKey("lpos", -3, command.Readonly, "RO access", lpos),
@@ -136,11 +136,6 @@ func rank(index int64, n int) (i int, ok bool) {
 		index += int64(n)
 	}
 	return int(index), 0 <= index && index < int64(n)
-}
-
-func llen(c *command.Call) error {
-	l, err := open(c, c.Args.Key())
-	return c.ReplyCount(l.Len(), err)
 }
 
 func lrange(c *command.Call) error {

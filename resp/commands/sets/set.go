@@ -19,7 +19,7 @@ func init() {
 		command.OnKey("smembers", 2, command.Readonly, "RO access", smembers),
 		command.OnKey("sismember", 3, command.Readonly|command.Fast, "RO", sismember),
 		command.OnKey("smismember", -3, command.Readonly|command.Fast, "RO access", smismember),
-		command.OnKey("scard", 2, command.Readonly|command.Fast, "RO", scard),
+		command.OnKey("scard", 2, command.Readonly|command.Fast, "RO", command.Length((*engine.Tx).Members)),
 		&command.Command{Name: "smove", Arity: 4, Flags: command.Write | command.Fast,
 			Keys: []command.KeySpec{command.Key("RW access delete", 1), command.Key("RW insert", 2)}, Run: smove},
 		command.OnKey("sscan", -3, command.Readonly, "RO access", sscan),
@@ -122,11 +122,6 @@ func smismember(c *command.Call) error {
 		c.Reply.Flag(s.Has(m))
 	}
 	return nil
-}
-
-func scard(c *command.Call) error {
-	s, err := open(c, c.Args.Key())
-	return c.ReplyCount(s.Len(), err)
 }
 
 func smove(c *command.Call) error {

@@ -15,7 +15,7 @@ func init() {
 		command.OnKey("zincrby", 4, command.Write|command.DenyOOM|command.Fast, "RW access update",
 			zaddOptions{increment: true}.zadd),
 		command.OnKey("zrem", -3, command.Write|command.Fast, "RW delete", zrem),
-		command.OnKey("zcard", 2, command.Readonly|command.Fast, "RO", zcard),
+		command.OnKey("zcard", 2, command.Readonly|command.Fast, "RO", command.Length((*engine.Tx).ZSet)),
 		command.OnKey("zscore", 3, command.Readonly|command.Fast, "RO access", zscore),
 		command.OnKey("zmscore", -3, command.Readonly|command.Fast, "RO access", zmscore),
 		&command.Command{Name: "zrank", Arity: -3, Flags: command.Readonly | command.Fast,
@@ -136,11 +136,6 @@ func zrem(c *command.Call) error {
 	k := c.Args.Key()
 
 	return c.ReplyCount(c.Tx.ZRem(k, c.Args.List))
-}
-
-func zcard(c *command.Call) error {
-	z, err := c.Tx.ZSet(c.Args.Key())
-	return c.ReplyCount(z.Len(), err)
 }
 
 func zscore(c *command.Call) error {
