@@ -166,6 +166,11 @@ func OnKey(name string, arity int, flags Flags, access string, run func(*Call) e
 	return &Command{Name: name, Arity: arity, Flags: flags, Keys: OneKey(access), Run: run}
 }
 
+// With returns the handler of one of several commands that run handles.
+func With[T any](run func(*Call, T) error, with T) func(*Call) error {
+	return func(c *Call) error { return run(c, with) }
+}
+
 // KeyVariable returns the specification of one key whose access depends on the options of the call.
 func KeyVariable(access string, at int, variable func(words [][]byte) string) KeySpec {
 	return KeySpec{Access: access + " variable_flags", Begin: at, Step: 1, variable: variable}

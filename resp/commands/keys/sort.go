@@ -20,10 +20,10 @@ func init() {
 	command.Register("generic",
 		&command.Command{Name: "sort", Arity: -2, Flags: command.Write | command.DenyOOM,
 			Categories: "set sortedset list dangerous", Keys: []command.KeySpec{source, by, target},
-			Reaches: sortReaches, Refused: sortRefused, Run: func(c *command.Call) error { return sortSet(c, true) }},
+			Reaches: sortReaches, Refused: sortRefused, Run: command.With(sortSet, true)},
 		&command.Command{Name: "sort_ro", Arity: -2, Flags: command.Readonly,
 			Categories: "set sortedset list dangerous", Keys: []command.KeySpec{source, by},
-			Reaches: sortReaches, Refused: sortRefused, Run: func(c *command.Call) error { return sortSet(c, false) }},
+			Reaches: sortReaches, Refused: sortRefused, Run: command.With(sortSet, false)},
 	)
 }
 

@@ -24,7 +24,7 @@ func init() {
 		blockingPops("blpop", false), blockingPops("brpop", true),
 		&command.Command{Name: "blmove", Arity: 6, Flags: flags | command.DenyOOM, Keys: ends, Run: blmove},
 		&command.Command{Name: "brpoplpush", Arity: 4, Flags: flags | command.DenyOOM, Keys: ends,
-			Run: func(c *command.Call) error { return moveOrWait(c, mover{fromRight: true}) }},
+			Run: command.With(moveOrWait, mover{fromRight: true})},
 		&command.Command{Name: "blmpop", Arity: -5, Flags: command.Write | command.Blocking | command.MovableKeys,
 			Keys: []command.KeySpec{command.KeysCounted("RW access delete", 2)}, Run: blmpop},
 	)
@@ -32,8 +32,7 @@ func init() {
 
 // pops declares LPOP or RPOP, see pop.
 func pops(name string, right bool) *command.Command {
-	return command.OnKey(name, -2, command.Write|command.Fast, "RW access delete",
-		func(c *command.Call) error { return pop(c, right) })
+	return command.OnKey(name, -2, command.Write|command.Fast, "RW access delete", command.With(pop, right))
 }
 
 // pop handles LPOP and RPOP key [count].

@@ -269,8 +269,7 @@ func eval(name string, flags command.Flags, access string, script lookup, head t
 	return &command.Command{Name: name, Arity: -3, Flags: flags,
 		Keys:    []command.KeySpec{command.KeysCounted(access, 2)},
 		FlagsOf: func(env *command.Env, words [][]byte) command.Flags { return declared(flags, head(env, words[1])) },
-		Prepare: prepare(script), Ahead: compileAhead,
-		Run: func(c *command.Call) error { return run(c, script) }}
+		Prepare: prepare(script), Ahead: compileAhead, Run: command.With(run, script)}
 }
 
 // text returns the text of the script of a call; "": it is unknown.

@@ -25,11 +25,10 @@ func init() {
 func register(name string, o operation, access string) {
 	command.Register("set",
 		&command.Command{Name: name, Arity: -2, Flags: command.Readonly,
-			Keys: []command.KeySpec{command.KeysToEnd("RO access", 1, 1)},
-			Run:  func(c *command.Call) error { return combine(c, o) }},
+			Keys: []command.KeySpec{command.KeysToEnd("RO access", 1, 1)}, Run: command.With(combine, o)},
 		&command.Command{Name: name + "store", Arity: -3, Flags: command.Write | command.DenyOOM,
 			Keys: []command.KeySpec{command.Key(access, 1), command.KeysToEnd("RO access", 2, 1)},
-			Run:  func(c *command.Call) error { return store(c, o) }},
+			Run:  command.With(store, o)},
 	)
 }
 

@@ -35,9 +35,9 @@ func init() {
 		command.OnKey("decr", 2, command.Write|command.DenyOOM|command.Fast, "RW access update",
 			func(c *command.Call) error { return addTo(c, c.Args.Key(), -1) }),
 		command.OnKey("incrby", 3, command.Write|command.DenyOOM|command.Fast, "RW access update",
-			func(c *command.Call) error { return incrby(c, 1) }),
+			command.With(incrby, 1)),
 		command.OnKey("decrby", 3, command.Write|command.DenyOOM|command.Fast, "RW access update",
-			func(c *command.Call) error { return incrby(c, -1) }),
+			command.With(incrby, -1)),
 		command.OnKey("incrbyfloat", 3, command.Write|command.DenyOOM|command.Fast, "RW access update", incrbyfloat),
 	)
 }
