@@ -100,13 +100,6 @@ func (s *Server) Load() (calls, batches int64) {
 	return sum.calls, sum.batches
 }
 
-// resetTotals makes totals count from zero.
-func (s *Server) resetTotals() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.baseline = s.sinceStart()
-}
-
 // sinceStart returns the totals of all sessions, open and ended. s.mu is held.
 func (s *Server) sinceStart() totals {
 	sum := s.ended
@@ -148,7 +141,9 @@ func (s *Server) Figures() command.Figures {
 
 // ResetFigures implements command.Server.
 func (s *Server) ResetFigures() {
-	s.resetTotals()
+	s.mu.Lock()
+	s.baseline = s.sinceStart()
+	s.mu.Unlock()
 	s.oomRefusals.Store(0)
 	s.AccessLog.ResetCounts()
 	s.loginTimeouts.Store(0)

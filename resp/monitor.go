@@ -25,14 +25,6 @@ const (
 	errMonitorKeys    = engine.Error("ERR Replica can't interact with the keyspace") // as in Redis
 )
 
-// refuseMonitor returns why a client in MONITOR may not run a call with these flags, or nil.
-func refuseMonitor(flags command.Flags) error {
-	if flags&(command.Readonly|command.Write) != 0 {
-		return errMonitorKeys
-	}
-	return nil
-}
-
 // monitor handles MONITOR. A second one has no reply, as in Redis.
 func monitor(c *command.Call) error {
 	s := sessionOf(c)

@@ -89,7 +89,9 @@ func (s *session) runForNode() {
 		case forward.Unblock:
 			s.unblockForNode(words)
 		case tracking.Word:
-			s.trackForNode()
+			s.setProtocol(3)
+			s.Track().Set(tracking.Mode{}) // of all keys: it cannot fail
+			s.Reply.OK()
 		case relay.Word:
 			if s.closing = len(words) != 3; !s.closing {
 				s.messages.Relayed(words[1], words[2])

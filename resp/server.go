@@ -242,7 +242,10 @@ func (s *Server) ChangeSettings(c *command.Call, changes []config.Change) error 
 		s.warnAboutMaxMemory()
 	}
 	c.Conn.DeferUntilUnlocked(s.configure)
-	c.Conn.DeferUntilUnlocked(s.evictClientsOfAllPools)
+	c.Conn.DeferUntilUnlocked(func() { // the largest, if the limits are lower now
+		s.evictClients(&s.memory.Normal)
+		s.evictClients(&s.memory.Unauthenticated)
+	})
 	return nil
 }
 

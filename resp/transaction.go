@@ -75,11 +75,6 @@ func (t *transaction) queues(c *command.Command) bool {
 	return t.open && c.Flags&command.Immediate == 0
 }
 
-// forbids reports whether a command would be queued but must not be.
-func (t *transaction) forbids(c *command.Command) bool {
-	return t.queues(c) && c.Flags&(command.NoMulti|command.OwnLocks) != 0
-}
-
 // flags returns the flags that decide whether a command may run now: those it has and those it
 // lacks. For EXEC those of the queued commands are included. A command that is queued takes memory,
 // whatever it does.

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"math"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -178,9 +177,6 @@ var (
 	fsyncPolicies   = []string{"everysec", "always", "no"}
 	failurePolicies = []string{"refuse", "continue"}
 )
-
-// position returns the index of a word in a list, or 0 if it is not there.
-func position(list []string, word string) int64 { return int64(max(0, slices.Index(list, word))) }
 
 // Store returns the current settings of the store.
 func (s *Settings) Store() storage.Settings {

@@ -77,7 +77,8 @@ func (st *State) open() {
 		if fn := helpers[name]; fn != nil {
 			st.values[i] = st.function(fn)
 		} else if name == compiler.Globals {
-			st.values[i] = st.writeOnly()
+			all := L.CreateTable(0, 0) // assignments to globals go to it: each is an error
+			st.values[i], all.Metatable = all, st.refusing()
 		} else if v := st.globals.RawGetString(name); v != glua.LNil {
 			st.values[i] = v
 		}
@@ -157,13 +158,6 @@ func (st *State) refusing() *glua.LTable {
 	mt.RawSetString("__newindex", st.refusal)
 	st.readonly[mt] = true
 	return mt
-}
-
-// writeOnly returns what assignments to globals go to: each is an error.
-func (st *State) writeOnly() *glua.LTable {
-	t := st.L.CreateTable(0, 0)
-	t.Metatable = st.refusing()
-	return t
 }
 
 // raise raises an error at the position of the caller.

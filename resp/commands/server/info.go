@@ -69,7 +69,10 @@ func info(c *command.Call) error {
 	keys := false
 	for _, s := range sections {
 		if all || usual && !s.extra || wanted[strings.ToLower(s.name)] {
-			r.section(s.name)
+			if r.Len() > 0 {
+				r.WriteString("\r\n")
+			}
+			r.WriteString("# " + s.name + "\r\n")
 			s.write(&r)
 			keys = keys || s.keys
 		}
@@ -90,13 +93,6 @@ type report struct {
 	env     *command.Env
 	tx      *engine.Tx // within EXEC it holds all locks
 	figures command.Figures
-}
-
-func (r *report) section(name string) {
-	if r.Len() > 0 {
-		r.WriteString("\r\n")
-	}
-	r.WriteString("# " + name + "\r\n")
 }
 
 // zero writes fields of features that this server lacks, as monitoring programs expect them: their
