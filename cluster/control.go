@@ -25,7 +25,6 @@ type Greeting struct {
 // control serves the calls of other nodes.
 type control struct{ n *Node }
 
-// Greet answers a greeting.
 func (c *control) Greet(theirs Greeting, own *Greeting) error {
 	*own = c.n.greeting()
 	return nil
@@ -158,7 +157,6 @@ func (p *peer) close() {
 	}
 }
 
-// peerAt returns a peer by its address.
 func (n *Node) peerAt(address string) *peer {
 	return &peer{n: n, dial: func() (net.Conn, error) {
 		return n.port.DialAddress(address, mux.Control, 0, n.options.Timeout)

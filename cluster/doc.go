@@ -20,41 +20,36 @@
 // # How it changes
 //
 // The map is what the cluster should be. It is the hidden note of group 0, whose leader changes it
-// (members.go): a node joins or is forgotten, and the replicas are placed anew (place.go). Each
+// (members.go): a node joins or is forgotten, and the replicas are placed anew (map.go). Each
 // leader of a group brings the group's members closer to the map, one change at a time (moves.go).
 // It compares the two and remembers nothing, so the next leader continues.
 //
 // A replica has an identity of its own: the node's name and a random number that is stored with it
-// (replicas.go). A node that has lost its data, or whose log may be truncated, gets new ones: its
+// (directory.go). A node that has lost its data, or whose log may be truncated, gets new ones: its
 // groups take them for new members, and it does not vote for what it has forgotten.
 //
 // # While it runs
 //
 // Nodes exchange reports on the control channel (gossip.go): which groups they lead, their
 // replicas, and the map for who has an older one. Users and policies are part of the map, so that
-// all nodes have the same (users.go, policies.go). A leader hands a group over to the node that the
+// all nodes have the same (shared.go). A leader hands a group over to the node that the
 // map names first, when that has stored what it proposes for a while (balance.go).
 //
 // # Files
 //
-//	map.go        Map, Member
-//	state.go      cluster.json
+//	map.go        Map, Member; which nodes should have replicas
+//	directory.go  cluster.json, and the replicas in the node's directory
 //	found.go      greetings, founding
 //	members.go    joining and leaving
-//	place.go      which nodes should have replicas
 //	moves.go      changes of the members of groups
-//	replicas.go   the replicas in the node's directory
 //	node.go       Node: open, close; who leads what
 //	drain.go      leadership that is given away by an order
 //	gossip.go     reports
 //	control.go    calls between nodes
-//	policies.go   the policies, which are a part of the map as well
-//	sharing.go    calls to the leaders of all groups
-//	users.go      the users, which are a part of the map
-//	balance.go    who should lead
-//	recover.go    a node that goes on alone
-//	backup.go     copies of the latest snapshots
-//	overview.go   what INFO and /metrics show
+//	shared.go     the users and the policies, which are a part of the map; calls to all leaders
+//	balance.go    who should lead; how fast disks and the network are
+//	recover.go    a node that goes on alone; copies of the latest snapshots
+//	overview.go   what INFO and /metrics show; whether a node can be spared
 //	seen.go       refuses nodes that have come back with an older directory
 //	wallclock.go  compares the system clocks of the nodes, and finds the time when all start
 package cluster

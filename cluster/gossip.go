@@ -98,7 +98,6 @@ func (n *Node) wake() {
 	n.wakeLocked()
 }
 
-// exchange exchanges reports with one member.
 func (n *Node) exchange(ctx context.Context, name string) {
 	p := &peer{n: n, dial: func() (net.Conn, error) {
 		return n.port.Dial(name, mux.Control, n.exchangeTimeout(name))

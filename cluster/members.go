@@ -225,7 +225,6 @@ func (n *Node) gone(name string, version uint64) bool {
 	return true
 }
 
-// admit makes a node a member.
 func (n *Node) admit(newcomer Member) error {
 	return n.changeMap(func(m *Map) (bool, error) {
 		known := m.Member(newcomer.Name)
@@ -251,7 +250,6 @@ func (n *Node) admit(newcomer Member) error {
 	})
 }
 
-// forget makes a member leave.
 func (n *Node) forget(name string) error {
 	return n.changeMap(func(m *Map) (bool, error) {
 		member := m.Member(name)
@@ -384,7 +382,6 @@ type Invitation struct {
 	Join    []string // addresses of members
 }
 
-// invited takes an invitation.
 func (n *Node) invited(i Invitation) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

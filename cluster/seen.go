@@ -147,7 +147,6 @@ func (of *seenNode) less(r *Report) string {
 	return ""
 }
 
-// show notes what a node has.
 func (of *seenNode) show(r *Report) {
 	of.Starts, of.Start, of.order, of.at = r.Starts, r.Start, r.Order, time.Now()
 	of.history, of.back = r.History, 0

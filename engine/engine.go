@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -180,6 +181,9 @@ func (tx *Tx) ResetStats() {
 // Error is an error that is sent to the client as it is: the first word is its code, the rest says
 // what is wrong. Any other error is a fault of the server, and the client gets an internal error.
 type Error = rule.Error
+
+// Errorf returns an Error with a formatted text.
+func Errorf(format string, args ...any) Error { return Error(fmt.Sprintf(format, args...)) }
 
 // The errors of operations on the keyspace, in Redis' words where Redis has them.
 const (

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"rlserver/engine/limit"
@@ -135,9 +134,9 @@ func (tx *Tx) findPolicies(call *CheckCall) error {
 		case call.Of != nil && !p.HasKey(call.Keys[len(c.policies)].Name, call.Of):
 			return errOtherNetwork
 		case slices.Contains(c.policies, p):
-			return Error(fmt.Sprintf("ERR policy '%s' is named twice", name))
+			return Errorf("ERR policy '%s' is named twice", name)
 		case algorithmOf(p).id == namesLease && call.ID == nil:
-			return Error(fmt.Sprintf("ERR policy '%s' is of leases: RL.CHECK needs ID and the lease's id", name))
+			return Errorf("ERR policy '%s' is of leases: RL.CHECK needs ID and the lease's id", name)
 		}
 		c.policies = append(c.policies, p)
 	}

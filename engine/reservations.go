@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"rlserver/engine/ban"
@@ -214,7 +213,7 @@ func (tx *Tx) Settle(keys []Key, actual []int64, call []byte) ([]reserve.Settled
 	c.reset()
 	for i, k := range keys {
 		if slices.ContainsFunc(keys[:i], k.Is) {
-			return nil, Error(fmt.Sprintf("ERR key '%.128s' is named twice", k.Name))
+			return nil, Errorf("ERR key '%.128s' is named twice", k.Name)
 		}
 		x, err := tx.extension(k)
 		if err != nil {
@@ -222,7 +221,7 @@ func (tx *Tx) Settle(keys []Key, actual []int64, call []byte) ([]reserve.Settled
 		}
 		if x == nil || len(x.Terms) == 0 {
 			const format = "ERR key '%.128s' has no reservations, so its rule is not known: use RL.CHARGE key rule n"
-			return nil, Error(fmt.Sprintf(format, k.Name))
+			return nil, Errorf(format, k.Name)
 		}
 		for _, r := range x.Terms {
 			c.limits = append(c.limits, Limit{Key: k, Rule: r, Cost: actual[i]})
@@ -245,7 +244,7 @@ func (tx *Tx) SettleChecked(call CheckCall) ([]reserve.Settled, error) {
 	for i := range c.limits {
 		if c.limits[i].algorithm().alone == nil {
 			const format = "ERR policy '%s' is of leases, which reserve nothing: use RL.RELEASE"
-			return nil, Error(fmt.Sprintf(format, c.policies[c.rules[i]].Name()))
+			return nil, Errorf(format, c.policies[c.rules[i]].Name())
 		}
 		c.limits[i].Hold = reserve.Request{}
 	}

@@ -20,6 +20,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/cluster/overview",
 			"rlserver/cluster/slot", "rlserver/cluster/wanted",
 			"rlserver/engine", "rlserver/engine/policy", "rlserver/engine/rule", "rlserver/internal/stats",
+			"rlserver/internal/smallfile",
 		},
 		others: []string{"github.com/hashicorp/raft-wal/types"}, // disks of tests
 	},
@@ -38,7 +39,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/cluster/broken":      {},
 	"rlserver/cluster/clustertest": {others: []string{"github.com/anishathalye/porcupine"}},
-	"rlserver/cluster/mux":         {ours: []string{"rlserver/internal/clock"}},
+	"rlserver/cluster/mux":         {ours: []string{"rlserver/internal/clock", "rlserver/internal/listen"}},
 	"rlserver/cluster/overview":    {ours: []string{"rlserver/cluster/slot", "rlserver/internal/stats"}},
 	"rlserver/cluster/saving":      {ours: []string{"rlserver/internal/storage"}},
 	"rlserver/cluster/slot":        {},
@@ -185,7 +186,9 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/cluster/overview", "rlserver/resp/wire",
 		},
 	},
-	"rlserver/resp/local":           {ours: []string{"rlserver/resp/forward", "rlserver/resp/wire"}},
+	"rlserver/resp/local": {
+		ours: []string{"rlserver/internal/listen", "rlserver/resp/forward", "rlserver/resp/wire"},
+	},
 	"rlserver/resp/config/conffile": {ours: []string{"rlserver/internal/smallfile"}},
 	"rlserver/resp/wire": {
 		ours: []string{
@@ -234,7 +237,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	},
 	"rlserver/resp/command/commandtest": {
 		ours: []string{
-			"rlserver/internal/clock", "rlserver/engine", "rlserver/engine/effect",
+			"rlserver/internal/clock", "rlserver/internal/listen", "rlserver/engine", "rlserver/engine/effect",
 			"rlserver/resp/command",
 			"rlserver/resp/config",
 			"rlserver/resp/executor", "rlserver/resp/pubsub", "rlserver/resp/tracking",

@@ -1,10 +1,6 @@
 package resp
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
-
 	"rlserver/engine"
 	"rlserver/internal/grammar"
 	"rlserver/resp/clientfilter"
@@ -16,7 +12,7 @@ import (
 func init() {
 	const own = command.NoScript | command.Loading | command.Stale
 	command.Register("connection",
-		&command.Command{Name: "client", Arity: -2, Subs: sorted(append(caching.Commands(), []*command.Command{
+		&command.Command{Name: "client", Arity: -2, Subs: append(caching.Commands(), []*command.Command{
 			{Name: "getname", Arity: 2, Flags: own, Run: clientGetName},
 			command.HelpSince("5.0.0"),
 			{Name: "id", Arity: 2, Flags: own, Run: clientID},
@@ -40,14 +36,8 @@ func init() {
 			{Name: "setname", Arity: 3, Flags: own, Run: clientSetName},
 			{Name: "unblock", Arity: -3, Flags: command.Admin | own, Run: clientUnblock},
 			{Name: "unpause", Arity: 2, Flags: command.Admin | own, Run: clientUnpause},
-		}...))},
+		}...)},
 	)
-}
-
-// sorted sorts commands by their names.
-func sorted(list []*command.Command) []*command.Command {
-	slices.SortFunc(list, func(a, b *command.Command) int { return cmp.Compare(a.Name, b.Name) })
-	return list
 }
 
 const (
@@ -55,13 +45,10 @@ const (
 	errUnblockReason = engine.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 )
 
-// clientID handles CLIENT ID.
 func clientID(c *command.Call) error {
-	c.Reply.Integer(c.Client)
-	return nil
+	return c.ReplyInteger(c.Client, nil)
 }
 
-// clientGetName handles CLIENT GETNAME.
 func clientGetName(c *command.Call) error {
 	if name := sessionOf(c).profile.name.Load(); name != nil {
 		c.Reply.BulkString(*name)
@@ -71,7 +58,6 @@ func clientGetName(c *command.Call) error {
 	return nil
 }
 
-// clientSetName handles CLIENT SETNAME connection-name.
 func clientSetName(c *command.Call) error {
 	return c.ReplyOK(sessionOf(c).setName(c.Args.Next()))
 }
@@ -86,17 +72,16 @@ func clientSetInfo(c *command.Call) error {
 	case grammar.EqualFold(option, "LIB-VER"):
 		place = &s.profile.version
 	default:
-		return engine.Error(fmt.Sprintf("ERR Unrecognized option '%.128s'", option))
+		return engine.Errorf("ERR Unrecognized option '%.128s'", option)
 	}
 	if len(value) > command.MaxWordLen {
-		return engine.Error(fmt.Sprintf("ERR %s must not be longer than %d bytes.", option, command.MaxWordLen))
+		return engine.Errorf("ERR %s must not be longer than %d bytes.", option, command.MaxWordLen)
 	}
 	if !printable(value) {
-		return engine.Error(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", option))
+		return engine.Errorf("ERR %s cannot contain spaces, newlines or special characters.", option)
 	}
 	place.Store(nonEmpty(value))
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // clientNoEvict handles CLIENT NO-EVICT, which exempts the connection from maxmemory-clients.
@@ -108,8 +93,7 @@ func clientNoEvict(c *command.Call) error {
 	}
 	s.profile.noEvict.Store(on)
 	s.choosePool()
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // clientNoTouch handles CLIENT NO-TOUCH: lookups of the connection do not update access times.
@@ -119,8 +103,7 @@ func clientNoTouch(c *command.Call) error {
 		return err
 	}
 	c.NoTouch = on
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // clientReply handles CLIENT REPLY <ON | OFF | SKIP>. Only ON has a reply itself.
@@ -142,7 +125,6 @@ func clientReply(c *command.Call) error {
 	return nil
 }
 
-// clientUnblock handles CLIENT UNBLOCK client-id [TIMEOUT | ERROR].
 func clientUnblock(c *command.Call) error {
 	text, how := c.Args.Next(), waitqueue.TimedOut
 	if c.Args.More() && !c.Args.Word("TIMEOUT") {
@@ -164,6 +146,5 @@ func clientUnblock(c *command.Call) error {
 		unblocked = w != nil && w.Unblock(how) || w == nil && s.unblockElsewhere(how, sessionOf(c))
 	}
 
-	c.Reply.Flag(unblocked)
-	return nil
+	return c.ReplyFlag(unblocked, nil)
 }

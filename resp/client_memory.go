@@ -147,9 +147,7 @@ func (s *Server) evict(ss *session, bytes int64) {
 	if !ss.guard.Memory.Evict() {
 		return
 	}
-	ss.profile.killed.Store(true)
-	ss.messages.Close()
-	ss.guard.Conn.Close() // ends its Read and its Write
+	ss.close(nil)
 	if more, ok := s.allows(&s.evictionLog, time.Second); ok {
 		s.Log.Warn("a client was evicted: clients hold more memory than they may", "held", bytes, "client", line,
 			"others_since_the_last_line", more)

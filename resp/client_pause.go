@@ -122,11 +122,9 @@ func clientPause(c *command.Call) error {
 	s.paused.Store(next)
 	// Calls that have their locks end first, on all partitions: after OK nothing changes.
 	c.Conn.DeferUntilUnlocked(s.Engine.Memory().AwaitCalls)
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
-// clientUnpause handles CLIENT UNPAUSE.
 func clientUnpause(c *command.Call) error {
 	s := sessionOf(c).server
 	s.paused.Store(nil)
@@ -136,6 +134,5 @@ func clientUnpause(c *command.Call) error {
 			ss.guard.Wake()
 		}
 	})
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }

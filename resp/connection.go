@@ -1,8 +1,6 @@
 package resp
 
 import (
-	"fmt"
-
 	"rlserver/engine"
 	"rlserver/internal/acl"
 	"rlserver/internal/grammar"
@@ -42,7 +40,6 @@ const (
 		"option can be used to authenticate the client and select the RESP protocol version at the same time")
 )
 
-// auth handles AUTH [username] password.
 func auth(c *command.Call) error {
 	s := sessionOf(c)
 	user := []byte(acl.Default)
@@ -60,13 +57,11 @@ func auth(c *command.Call) error {
 	return c.ReplyOK(s.login(user, password))
 }
 
-// echo handles ECHO message.
 func echo(c *command.Call) error {
 	c.Reply.Bulk(c.Args.Next())
 	return nil
 }
 
-// ping handles PING [message].
 func ping(c *command.Call) error {
 	switch c.Args.Left() {
 	case 0:
@@ -95,11 +90,10 @@ func inSubscriberMode(c *command.Call) bool {
 	return true
 }
 
-// quit handles QUIT: the connection closes after the reply.
+// quit has the connection close after the reply.
 func quit(c *command.Call) error {
 	sessionOf(c).closing = true
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // reset handles RESET: it returns the session to the state of a new connection.
@@ -132,7 +126,6 @@ func selectRefused(words [][]byte) error {
 	return nil
 }
 
-// selectDatabase handles SELECT index.
 func selectDatabase(c *command.Call) error {
 	index := c.Database()
 	if err := c.Args.End(); err != nil {
@@ -145,8 +138,7 @@ func selectDatabase(c *command.Call) error {
 		sessionOf(c).selectDatabase(int(index))
 	}
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // hello handles HELLO [protover [AUTH username password] [SETNAME clientname]]. As in Redis the
@@ -164,7 +156,7 @@ func hello(c *command.Call) error {
 		case c.Args.Left() > 1 && c.Args.Word("SETNAME"):
 			err = s.setName(c.Args.Next())
 		default:
-			err = engine.Error(fmt.Sprintf("ERR Syntax error in HELLO option '%.128s'", c.Args.Next()))
+			err = engine.Errorf("ERR Syntax error in HELLO option '%.128s'", c.Args.Next())
 		}
 		if err != nil {
 			return err
@@ -203,21 +195,8 @@ func (s *session) setProtocol(version int32) {
 }
 
 func writeHello(r *wire.Reply, s *session) {
-	r.Mapping(7)
-	r.BulkString("server")
-	r.BulkString("redis")
-	r.BulkString("version")
-	r.BulkString(command.RedisVersion)
-	r.BulkString("proto")
-	r.Integer(int64(s.profile.resp.Load()))
-	r.BulkString("id")
-	r.Integer(s.Client)
-	r.BulkString("mode")
-	r.BulkString(s.Env.Mode)
-	r.BulkString("role")
-	r.BulkString("master")
-	r.BulkString("modules")
-	r.Array(0)
+	command.Fields(r, "server", "redis", "version", command.RedisVersion, "proto", int64(s.profile.resp.Load()),
+		"id", s.Client, "mode", s.Env.Mode, "role", "master", "modules", []string{})
 }
 
 // setName sets the name of the connection; an empty one removes it.
@@ -242,7 +221,6 @@ func printable(text []byte) bool {
 	return true
 }
 
-// nonEmpty returns nil for empty text.
 func nonEmpty(text []byte) *string {
 	if len(text) == 0 {
 		return nil

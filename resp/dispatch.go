@@ -110,7 +110,7 @@ func (s *session) prepareFor(p *command.Prepared) error {
 			return command.ErrNoAuth
 		}
 	}
-	if s.transaction.forbids(c) {
+	if s.transaction.queues(c) && c.Flags&(command.NoMulti|command.OwnLocks) != 0 {
 		return errNotInMulti
 	}
 	has, lacks := s.transaction.flags(c)
@@ -124,8 +124,8 @@ func (s *session) prepareFor(p *command.Prepared) error {
 	case s.messages.Client != nil && !s.Reply.RESP3 && s.messages.Subscribed() && c.Flags&command.WhileSubscribed == 0:
 		return engine.Error("ERR Can't execute '" + c.FullName() + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / " +
 			"PING / QUIT / RESET are allowed in this context")
-	case s.profile.monitors.Load():
-		return refuseMonitor(has)
+	case s.profile.monitors.Load() && has&(command.Readonly|command.Write) != 0:
+		return errMonitorKeys
 	}
 	return nil
 }

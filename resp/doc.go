@@ -33,26 +33,22 @@
 // In this package a file is named after its content: transaction.go has MULTI, client_list.go has
 // CLIENT LIST. INFO, MEMORY, CONFIG, DEBUG and SAVE are in resp/commands/server. The other files:
 //
-//	server.go            Server, its options and counters
+//	server.go            Server, its options and counters; the changes of CONFIG SET; SHUTDOWN
 //	accept.go            connections from accept to end; protected mode, maxclients
 //	session.go           session: one connection, from batch to replies
-//	profile.go           the part of a session that other goroutines may read
 //	connection.go        AUTH, HELLO, PING, QUIT, RESET, SELECT
-//	login.go             passwords; permissions
+//	login.go             passwords; permissions; changes of the users
 //	dispatch.go          one call, from its words to its reply
 //	pipeline.go          several calls under the same locks
 //	client_memory.go     the memory of a session; closes the client that holds most
-//	figures.go           the figures of INFO and the metrics
-//	settings.go          applies the changes of CONFIG SET; those of ports are in resp/ports
+//	figures.go           what others may read of a session; the figures of INFO and the metrics
 //	maxmemory.go         the memory of the process, and what is left of it for keys
 //	table.go             imports the families of commands
 //	replies.go           what the replies of a batch wait for, and what is sent instead of them
 //	placement.go         chooses the partition of a call: the only file that asks for a cluster
-//	partition.go         what calls run on; in a cluster: where
-//	keyspaces.go         in a cluster: commands on the whole keyspace
+//	partition.go         what calls run on; in a cluster: where, and commands on all groups
 //	passing.go           in a cluster: calls that other nodes run
 //	node_session.go      in a cluster: sessions for other nodes, which forward calls
-//	cluster_users.go     changes of the users, in a cluster on all nodes
 //
 // # The order of locks
 //

@@ -95,13 +95,6 @@ func (s *Server) applyMemoryLimits() {
 	s.memory.Unauthenticated.Limit.Store(s.Settings.PreauthMemory.Load())
 }
 
-// evictClientsOfAllPools closes the largest clients of pools whose new limits they exceed. No lock
-// is held.
-func (s *Server) evictClientsOfAllPools() {
-	s.evictClients(&s.memory.Normal)
-	s.evictClients(&s.memory.Unauthenticated)
-}
-
 // MakeRoom implements executor.Origin. A call with many words evicts in proportion to them:
 // otherwise others would have to, or the keys would exceed maxmemory more with each such call.
 func (s *session) MakeRoom(p command.Prepared) (room bool) {

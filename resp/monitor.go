@@ -25,14 +25,6 @@ const (
 	errMonitorKeys    = engine.Error("ERR Replica can't interact with the keyspace") // as in Redis
 )
 
-// refuseMonitor returns why a client in MONITOR may not run a call with these flags, or nil.
-func refuseMonitor(flags command.Flags) error {
-	if flags&(command.Readonly|command.Write) != 0 {
-		return errMonitorKeys
-	}
-	return nil
-}
-
 // monitor handles MONITOR. A second one has no reply, as in Redis.
 func monitor(c *command.Call) error {
 	s := sessionOf(c)
@@ -45,8 +37,7 @@ func monitor(c *command.Call) error {
 	s.setMonitoring(true)
 	// the user may have changed before usersChanged could find the monitor
 	s.closing = !s.mayMonitor()
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // mayMonitor reports whether the user may run MONITOR. Any goroutine may call it.

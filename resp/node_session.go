@@ -25,10 +25,8 @@ type forNode struct {
 	link    atomic.Pointer[string] // name of the link
 }
 
-// isForNode reports whether the session is for another node.
 func (s *session) isForNode() bool { return s.role == forOtherNode }
 
-// nodeSessions returns the sessions for other nodes.
 func (s *Server) nodeSessions() (list []*session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +41,6 @@ func (s *Server) nodeSessions() (list []*session) {
 	return list
 }
 
-// setRole sets the role of a new session.
 func (s *session) setRole(r role) {
 	s.role = r
 	if r == forOtherNode {
@@ -92,7 +89,9 @@ func (s *session) runForNode() {
 		case forward.Unblock:
 			s.unblockForNode(words)
 		case tracking.Word:
-			s.trackForNode()
+			s.setProtocol(3)
+			s.Track().Set(tracking.Mode{}) // of all keys: it cannot fail
+			s.Reply.OK()
 		case relay.Word:
 			if s.closing = len(words) != 3; !s.closing {
 				s.messages.Relayed(words[1], words[2])
@@ -129,7 +128,6 @@ func (s *session) failTruncated() {
 	s.server.countOutputOverrun(s, int64(s.Reply.TruncatedAt))
 }
 
-// handleControl handles forward.Control.
 func (s *session) handleControl(words [][]byte) {
 	as, link, ok := forward.ParseControl(words)
 	if !ok {
@@ -147,13 +145,11 @@ func (s *session) handleControl(words [][]byte) {
 	s.NoTouch = as.NoTouch
 }
 
-// actAs makes the session act as a user.
 func (s *session) actAs(user string) {
 	a := s.server.Users.Find(user)
 	s.away.node.unknown = a == nil || !s.setAccount(a)
 }
 
-// runOnGroup handles forward.OnGroup.
 func (s *session) runOnGroup(words [][]byte) {
 	s.beginReply()
 	defer s.recovered()
@@ -198,7 +194,6 @@ func (s *session) runOnGroup(words [][]byte) {
 	})
 }
 
-// unblockForNode handles forward.Unblock.
 func (s *session) unblockForNode(words [][]byte) {
 	if len(words) < 3 {
 		s.closing = true

@@ -300,10 +300,8 @@ func (j synced) Wait(seen engine.Position) error {
 	return err
 }
 
-// Ask implements journal.
 func (j synced) Ask(seen engine.Position) func() error { return func() error { return j.Wait(seen) } }
 
-// Unreadable implements journal.
 func (j synced) Unreadable(seen engine.Position) error {
 	if why := j.server.Refusal(); why != "" && j.Journal.Wait(seen) != nil {
 		return engine.Error("MISCONF what this would read is not on the disk: " + why)
@@ -311,7 +309,6 @@ func (j synced) Unreadable(seen engine.Position) error {
 	return nil
 }
 
-// Instead implements journal.
 func (synced) Instead(_ mark, err error) engine.Error {
 	return engine.Error("MISCONF the changes of this call, or those that it shows, may be lost: " + err.Error())
 }

@@ -18,13 +18,6 @@ func (s *session) Track() *tracking.Client {
 	return s.Tracked
 }
 
-// trackForNode handles tracking.Word.
-func (s *session) trackForNode() {
-	s.setProtocol(3)
-	s.Track().Set(tracking.Mode{}) // of all keys: it cannot fail
-	s.Reply.OK()
-}
-
 // findTarget returns a client that messages are redirected to, or nil.
 func (s *Server) findTarget(id int64) *pubsub.Client {
 	s.mu.Lock()

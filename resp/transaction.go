@@ -75,11 +75,6 @@ func (t *transaction) queues(c *command.Command) bool {
 	return t.open && c.Flags&command.Immediate == 0
 }
 
-// forbids reports whether a command would be queued but must not be.
-func (t *transaction) forbids(c *command.Command) bool {
-	return t.queues(c) && c.Flags&(command.NoMulti|command.OwnLocks) != 0
-}
-
 // flags returns the flags that decide whether a command may run now: those it has and those it
 // lacks. For EXEC those of the queued commands are included. A command that is queued takes memory,
 // whatever it does.
@@ -123,7 +118,6 @@ func (s *session) queue(p command.Prepared) {
 	s.Reply.Status("QUEUED")
 }
 
-// multiStart handles MULTI.
 func multiStart(c *command.Call) error {
 	s := sessionOf(c)
 	if s.transaction.open {
@@ -131,8 +125,7 @@ func multiStart(c *command.Call) error {
 	}
 	s.transaction = transaction{open: true, slot: -1}
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // exec handles EXEC. It runs the queued commands under the locks of all their keys and of the
@@ -214,7 +207,6 @@ func (s *session) beginAll(t *transaction) (ok bool) {
 	return true
 }
 
-// discard handles DISCARD.
 func discard(c *command.Call) error {
 	s := sessionOf(c)
 	if !s.transaction.open {
@@ -223,11 +215,9 @@ func discard(c *command.Call) error {
 	s.transaction = transaction{}
 	s.unwatch()
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
-// watchKeys handles WATCH key [key ...].
 func watchKeys(c *command.Call) error {
 	s := sessionOf(c)
 	if s.transaction.open {
@@ -240,16 +230,13 @@ func watchKeys(c *command.Call) error {
 		c.Tx.Watch(s.watching, c.Args.Key())
 	}
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
-// unwatchKeys handles UNWATCH.
 func unwatchKeys(c *command.Call) error {
 	sessionOf(c).unwatch()
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // unwatch stops watching all keys. No lock is held.

@@ -34,7 +34,7 @@
 //     its outcome is unknown, even if this replica leads again.
 //
 // The record of a call with more than 256 KB of effects is split into several entries, which
-// followers apply together: see parts.go.
+// followers apply together: see entry.go.
 //
 // # Snapshots
 //

@@ -56,7 +56,6 @@ func (f *fsm) allowScripts() {
 // committed in.
 var errFenced = errors.New("decided under an earlier leadership")
 
-// barrierResult is the result of a barrier.
 type barrierResult struct{ term uint64 }
 
 // Apply implements raft.FSM. It returns nil, an error or a barrierResult.
@@ -154,7 +153,6 @@ const (
 	stateHeaderSize = len(stateMagic) + 1 + 5*8
 )
 
-// Snapshot implements raft.FSM.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	defer f.allowScripts()
 	r := f.replica.Load()
@@ -192,7 +190,6 @@ type snapshot struct {
 	covers      int64 // bytes of log
 }
 
-// Persist implements raft.FSMSnapshot.
 func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 	header := append([]byte(stateMagic), stateVersion+s.fsm.newer)
 	header = binary.BigEndian.AppendUint64(header, s.incarnation)
@@ -215,7 +212,6 @@ func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 	return err
 }
 
-// Release implements raft.FSMSnapshot.
 func (s *snapshot) Release() {
 	s.state.Close()
 	s.replica.digest.resume()

@@ -20,7 +20,6 @@ type watched struct {
 	ended chan<- struct{} // capacity 1
 }
 
-// Read implements net.Conn.
 func (w watched) Read(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
 	if err != nil && !errors.Is(err, net.ErrClosed) {
@@ -102,4 +101,27 @@ func (run *running) sleep(d time.Duration) bool {
 	case <-run.ended:
 		return false
 	}
+}
+
+// Raft that is shut down leaves some futures without an answer: of entries, those that are
+// committed and wait to be applied.
+
+// await returns the error of a future, ErrRaftShutdown if raft has ended before it has one.
+func (run *running) await(f raft.Future) error {
+	done := make(chan error, 1)
+	go func() { done <- f.Error() }()
+	select {
+	case err := <-done:
+		return err
+	case <-run.ended:
+		return raft.ErrRaftShutdown
+	}
+}
+
+func (run *running) result(f raft.ApplyFuture) error {
+	if err := run.await(f); err != nil {
+		return err
+	}
+	err, _ := f.Response().(error)
+	return err
 }

@@ -18,6 +18,7 @@
 package mux
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
@@ -32,6 +33,7 @@ import (
 	"time"
 
 	"rlserver/internal/clock"
+	"rlserver/internal/listen"
 )
 
 // Channel is what a connection is for: a group, Control or Forward.
@@ -203,7 +205,9 @@ func (p *Port) greet(c net.Conn) {
 		return
 	}
 	c.SetDeadline(time.Time{})
-	layer.take(p.keep(c))
+	if c = p.keep(c); layer.Hand(context.Background(), c) != nil {
+		c.Close()
+	}
 }
 
 // errUnknownSecret is why a connection is refused.
@@ -363,12 +367,10 @@ func (p *Port) introduce(c net.Conn, channel Channel, instance uint64, timeout t
 
 // Layer is the connections of one channel. It is a net.Listener of those that arrive.
 type Layer struct {
+	*listen.Handed
 	port     *Port
 	channel  Channel
 	instance uint64
-	arrived  chan net.Conn
-	quit     chan struct{}
-	once     sync.Once
 }
 
 // Layer opens a channel: from now on its connections are accepted. A channel is open once at a
@@ -377,9 +379,7 @@ func (p *Port) Layer(channel Channel) *Layer { return p.Instance(channel, 0) }
 
 // Instance opens a channel for connections to one instance of what it is for.
 func (p *Port) Instance(channel Channel, instance uint64) *Layer {
-	l := &Layer{
-		port: p, channel: channel, instance: instance, arrived: make(chan net.Conn), quit: make(chan struct{}),
-	}
+	l := &Layer{listen.NewHanded(nil), p, channel, instance}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.channels[channel] != nil {
@@ -389,33 +389,15 @@ func (p *Port) Instance(channel Channel, instance uint64) *Layer {
 	return l
 }
 
-func (l *Layer) take(c net.Conn) {
-	select {
-	case l.arrived <- c:
-	case <-l.quit:
-		c.Close()
-	}
-}
-
-// Accept implements net.Listener.
-func (l *Layer) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.arrived:
-		return c, nil
-	case <-l.quit:
-		return nil, net.ErrClosed
-	}
-}
-
 // Close closes the channel. Connections that were accepted stay open.
 func (l *Layer) Close() error {
-	l.once.Do(func() {
-		close(l.quit)
-		l.port.mu.Lock()
-		defer l.port.mu.Unlock()
+	err := l.Handed.Close()
+	l.port.mu.Lock()
+	defer l.port.mu.Unlock()
+	if l.port.channels[l.channel] == l {
 		delete(l.port.channels, l.channel)
-	})
-	return nil
+	}
+	return err
 }
 
 // Addr implements net.Listener.

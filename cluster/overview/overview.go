@@ -3,8 +3,12 @@ package overview
 import (
 	"errors"
 	"fmt"
+	"net"
+	"slices"
+	"strconv"
 	"time"
 
+	"rlserver/cluster/slot"
 	"rlserver/internal/stats"
 )
 
@@ -116,7 +120,6 @@ type ReplicaCounts struct {
 	Digests         int64 // times that the state was compared, and most replicas had the same
 }
 
-// add adds the counts of a group.
 func (c *Counts) add(d *Counts) {
 	c.ElectionsCalled += d.ElectionsCalled
 	c.ElectionsWon += d.ElectionsWon
@@ -207,4 +210,211 @@ func (c *Cluster) Disk() error {
 		}
 	}
 	return nil
+}
+
+// WriteCluster writes the fields of INFO cluster: the nodes, and the sums over the groups.
+func (c *Cluster) WriteCluster(write func(name string, value any)) {
+	t := c.Totals()
+	up, leaving, off := 0, 0, 0
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		up, leaving, off = up+digit(n.Up), leaving+digit(n.Leaving), off+digit(n.ClockOff)
+	}
+	write("cluster_node", c.Name)
+	write("cluster_nodes", len(c.Nodes))
+	write("cluster_nodes_up", up)
+	write("cluster_nodes_leaving", leaving)
+	write("cluster_nodes_clock_off", off)
+	write("cluster_timeout_ms", c.Timeout.Milliseconds())
+	write("cluster_timeout_needed_ms", c.NeededTimeout.Milliseconds())
+	write("cluster_map_version", c.MapVersion)
+	write("cluster_moves_in_progress", c.Moves)
+	write("cluster_drained", digit(c.Drained))
+	why := c.Ready()
+	write("cluster_ready", digit(why == nil))
+	if why != nil {
+		write("cluster_not_ready_because", why)
+	}
+	write("cluster_groups", len(c.Groups))
+	write("cluster_groups_replicated", t.Replicas)
+	write("cluster_groups_led", t.Led)
+	write("cluster_groups_without_leader", t.WithoutLeader)
+	write("cluster_groups_broken", t.Broken)
+	write("cluster_elections_called", t.ElectionsCalled)
+	write("cluster_elections_won", t.ElectionsWon)
+	write("cluster_leader_changes", t.LeaderChanges)
+	write("cluster_handovers", t.HandOvers)
+	write("cluster_rebuilds", t.Rebuilds)
+	write("cluster_snapshots", t.Snapshots)
+	write("cluster_failed_snapshots", t.FailedSnapshots)
+	write("cluster_digests", t.Digests)
+	write("cluster_holding_calls", t.Holding)
+	write("cluster_held_calls", t.Held)
+	write("cluster_refused_calls", t.Refused)
+	write("cluster_uncertain_replies", t.Uncertain)
+	write("cluster_tryagain_replies", t.Repeat)
+	write("proxy_clients", c.Proxy.Clients)
+	write("proxy_links_in", c.Proxy.LinksIn)
+	write("proxy_links_out", c.Proxy.LinksOut)
+	write("proxy_calls", c.Proxy.Calls)
+	write("proxy_calls_again", c.Proxy.Again)
+	write("proxy_calls_unknown", c.Proxy.Unknown)
+	write("proxy_calls_failed", c.Proxy.Failed)
+	write("proxy_link_waits", c.Proxy.LinkWaits)
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		write(fmt.Sprint("node", i), fmt.Sprintf("name=%s,address=%s,up=%d,leaving=%d,heard_ms=%d,leads=%d,"+
+			"replicas=%d,clock_off=%d,round_trip_us=%d,sync_us=%d,version=%s", n.Name, n.Address(false), digit(n.Up),
+			digit(n.Leaving), n.HeardAgo(), n.Leads, n.Replicas, digit(n.ClockOff), n.RoundTrip.Microseconds(),
+			n.SyncTime.Microseconds(), n.Version))
+	}
+}
+
+// WriteReplication writes the fields of INFO replication about the groups.
+func (c *Cluster) WriteReplication(write func(name string, value any)) {
+	t := c.Totals()
+	write("lag_entries", t.LagEntries)
+	write("lag_ms", t.Lag.Milliseconds())
+	for i := range c.Groups {
+		g := &c.Groups[i]
+		line := fmt.Sprintf("slots=%d-%d,role=%s,leader=%s", g.First, g.Last, g.Role, g.Leader)
+		if g.Role != None {
+			line += fmt.Sprintf(",term=%d,committed=%d,log_end=%d,applied=%d,lag_entries=%d,lag_ms=%d,replicas=%d,"+
+				"elections_called=%d,elections_won=%d,leader_changes=%d,handovers=%d,rebuilds=%d,snapshots=%d,"+
+				"failed_snapshots=%d,digests=%d,policies=%s",
+				g.Term, g.Committed, g.LogEnd, g.Applied, g.LagEntries, g.Lag.Milliseconds(), len(g.Replicas),
+				g.ElectionsCalled, g.ElectionsWon, g.LeaderChanges, g.HandOvers, g.Rebuilds, g.Snapshots,
+				g.FailedSnapshots, g.Digests, g.Policies)
+		}
+		line += fmt.Sprintf(",holding_calls=%d,held_calls=%d,refused_calls=%d,uncertain_replies=%d,tryagain_replies=%d",
+			g.Holding, g.Held, g.Refused, g.Uncertain, g.Repeat)
+		write(fmt.Sprint("group", g.Number), line)
+	}
+}
+
+func digit(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// PortFor returns the port for a client with or without TLS. If the node has only the other port,
+// PortFor returns that one.
+func (n *Node) PortFor(tls bool) int {
+	if tls && n.TLSPort != 0 || n.Port == 0 {
+		return n.TLSPort
+	}
+	return n.Port
+}
+
+// Address returns where a client with or without TLS reaches the node, host:port.
+func (n *Node) Address(tls bool) string {
+	return net.JoinHostPort(n.Host, strconv.Itoa(n.PortFor(tls)))
+}
+
+// Node returns the node of a name, or nil.
+func (c *Cluster) Node(name string) *Node {
+	return c.find(func(n *Node) bool { return n.Name == name })
+}
+
+// NodeByID returns the node of an id, or nil.
+func (c *Cluster) NodeByID(id string) *Node { return c.find(func(n *Node) bool { return n.ID == id }) }
+
+func (c *Cluster) find(is func(*Node) bool) *Node {
+	for i := range c.Nodes {
+		if is(&c.Nodes[i]) {
+			return &c.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// Others returns how many other nodes are up.
+func (c *Cluster) Others() (up int) {
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.Up && n.Name != c.Name {
+			up++
+		}
+	}
+	return up
+}
+
+// Term returns the largest term of all groups.
+func (c *Cluster) Term() (term uint64) {
+	for i := range c.Groups {
+		term = max(term, c.Groups[i].Term)
+	}
+	return term
+}
+
+// Shown returns the node of a group for clients: its leader. Without one it is this node if it is a
+// replica, otherwise a replica that is up: calls wait there for the election. Clients do not expect
+// slots without a node. The other replicas are not shown: clients take a node that is the replica
+// of any slots for one that leads none.
+func (c *Cluster) Shown(g *Group) *Node {
+	leader := c.Node(g.Leader)
+	switch {
+	case leader != nil || len(g.Replicas) == 0:
+		return leader
+	case slices.Contains(g.Replicas, c.Name):
+		return c.Node(c.Name)
+	}
+	return c.Node(g.Replicas[max(0, slices.IndexFunc(g.Replicas, func(name string) bool { return c.Node(name).Up }))])
+}
+
+// State is what clients are told about the slots of a group, in the words of CLUSTER INFO.
+type State int
+
+const (
+	SlotsOK    State = iota // a node leads it
+	SlotsPFail              // an election is on: calls wait for it
+	SlotsFail               // fewer than a majority of its nodes are up: calls are refused
+)
+
+// State returns the state of a group. If it is SlotsFail, CLUSTER NODES and SHARDS mark the nodes
+// that are not up.
+func (c *Cluster) State(g *Group) State {
+	up, nodes := 0, 0
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.Name == g.Leader || slices.Contains(g.Replicas, n.Name) {
+			nodes++
+			up += digit(n.Up)
+		}
+	}
+	switch leader := c.Node(g.Leader); {
+	case 2*up <= nodes:
+		return SlotsFail
+	case leader == nil || !leader.Up:
+		return SlotsPFail
+	}
+	return SlotsOK
+}
+
+// Slots returns the ranges of slots for which Shown returns a node.
+func (c *Cluster) Slots(n *Node) (list []slot.Range) {
+	for i := range c.Groups {
+		g := &c.Groups[i]
+		if c.Shown(g) != n {
+			continue
+		}
+		if last := len(list) - 1; last >= 0 && list[last].Last+1 == g.First {
+			list[last].Last = g.Last
+		} else {
+			list = append(list, slot.Range{First: g.First, Last: g.Last})
+		}
+	}
+	return list
+}
+
+// Acknowledged returns how many other nodes have a change for certain when its call is answered, in
+// each group that this node knows: with the leader they are a majority.
+func (c *Cluster) Acknowledged() int {
+	fewest := 0
+	for i := range c.Groups {
+		if voters := c.Groups[i].Voters; voters > 0 && (fewest == 0 || voters < fewest) {
+			fewest = voters
+		}
+	}
+	return fewest / 2
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"rlserver/engine"
 	"rlserver/engine/policy"
@@ -62,7 +61,7 @@ func (c *clusterParts) changePolicies(change func(definitions map[string]string)
 	case refused:
 		return engine.Error(err.Error())
 	case err != nil:
-		return engine.Error(fmt.Sprintf("TRYAGAIN the policies may have been changed or not: %v", err))
+		return engine.Errorf("TRYAGAIN the policies may have been changed or not: %v", err)
 	case len(missing) > 0:
 		c.p.log.Warn("the leaders of groups may not use the changed policies yet: they do when they hear of them",
 			"groups", missing)

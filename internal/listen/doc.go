@@ -6,6 +6,8 @@
 // that both have stay open. So a server that cannot listen somewhere goes on as before, and clients
 // that are connected do not notice.
 //
+// A Handed has connections that come from elsewhere: a pipe, or a port that several share.
+//
 // The system refuses 0.0.0.0 as long as a socket listens on 127.0.0.1 at the same port. Then Change
 // closes the sockets of that port that are not needed any more at once, and Undo opens them again.
 package listen

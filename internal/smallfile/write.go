@@ -35,11 +35,11 @@ func Write(path, text string) error {
 		os.Remove(f.Name())
 		return err
 	}
-	return syncDirectory(filepath.Dir(path))
+	return SyncDirectory(filepath.Dir(path))
 }
 
-// syncDirectory makes a rename in a directory durable.
-func syncDirectory(path string) error {
+// SyncDirectory makes the names in a directory durable.
+func SyncDirectory(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@
 package clientfilter
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -20,8 +19,7 @@ const Syntax = "[USER username] [ADDR ip:port] [LADDR ip:port] [NAME connection-
 type Filter struct {
 	IDs     []int64 // sorted; nil: any
 	Address string
-	Skip    int64   // the id of a client that does not match; 0: none
-	SkipMe  Trilean // SKIPME
+	Skip    int64 // the id of a client that does not match; 0: none
 
 	kind   string  // as parseType returns it
 	local  string  // the address the client has connected to
@@ -30,9 +28,9 @@ type Filter struct {
 	user   *acl.Account
 }
 
-// Parse parses the options of CLIENT KILL and CLIENT LIST. wrongID is the error for ids
-// below least.
-func Parse(c *command.Call, wrongID engine.Error, least int64) (f Filter) {
+// Parse parses the options of CLIENT KILL and CLIENT LIST. wrongID is the error for ids below
+// least, and skipMe is what SKIPME is by default.
+func Parse(c *command.Call, wrongID engine.Error, least int64, skipMe bool) (f Filter) {
 	a, users := &c.Args, c.Env.Users
 	for a.More() {
 		switch {
@@ -45,7 +43,7 @@ func Parse(c *command.Call, wrongID engine.Error, least int64) (f Filter) {
 		case a.Word("USER"):
 			user := a.Next()
 			if f.user = users.Find(string(user)); f.user == nil {
-				a.Fail(engine.Error(fmt.Sprintf("ERR No such user '%.128s'", user)))
+				a.Fail(engine.Errorf("ERR No such user '%.128s'", user))
 			}
 		case a.Word("ADDR"):
 			f.Address = string(a.Next())
@@ -59,12 +57,13 @@ func Parse(c *command.Call, wrongID engine.Error, least int64) (f Filter) {
 				a.Fail(errMaxAgeRange)
 			}
 		case a.Word("SKIPME"):
-			if f.SkipMe = No; a.Either("YES", "NO") {
-				f.SkipMe = Yes
-			}
+			skipMe = a.Either("YES", "NO")
 		default:
 			a.Fail(engine.ErrSyntax)
 		}
+	}
+	if skipMe {
+		f.Skip = c.Client
 	}
 	slices.Sort(f.IDs)
 	return f
@@ -97,15 +96,6 @@ const (
 	errMaxAgeRange = engine.Error("ERR maxage should be greater than 0")
 )
 
-// Trilean is yes, no, or not given.
-type Trilean uint8
-
-const (
-	NotGiven Trilean = iota
-	Yes
-	No
-)
-
 // parseType parses a kind of client. All clients of this server are normal or pubsub.
 func parseType(a *command.Args) string {
 	b := a.Next()
@@ -114,7 +104,7 @@ func parseType(a *command.Args) string {
 			return kind
 		}
 	}
-	a.Fail(engine.Error(fmt.Sprintf("ERR Unknown client type '%.128s'", b)))
+	a.Fail(engine.Errorf("ERR Unknown client type '%.128s'", b))
 	return ""
 }
 

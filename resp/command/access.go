@@ -170,7 +170,6 @@ func (a *AccessCheck) describe(p *Prepared) *acl.Call {
 	return &a.call
 }
 
-// addChannels adds the channels of a call.
 func (a *AccessCheck) addChannels(which Channels, words [][]byte) {
 	list := words[1:]
 	if which == OneChannel {

@@ -3,6 +3,7 @@ package command
 import (
 	"math"
 	"math/big"
+	"slices"
 
 	"rlserver/engine"
 	"rlserver/internal/grammar"
@@ -131,6 +132,15 @@ func (a *Args) Either(first, second string) bool {
 	return false
 }
 
+// Choice takes one of some words, in any case, and returns its index. Anything else fails with err.
+func (a *Args) Choice(err engine.Error, words ...string) int {
+	at := slices.IndexFunc(words, a.Word)
+	if at < 0 {
+		a.Fail(err)
+	}
+	return max(at, 0)
+}
+
 // End returns the first error, which is a syntax error if an argument is left.
 func (a *Args) End() error {
 	if len(a.List) > 0 {
@@ -180,3 +190,87 @@ func (a *Args) Int32Or(malformed, outOfRange engine.Error) int64 {
 // maxPicks limits the reply to a ZRANDMEMBER or HRANDFIELD that may repeat elements. Redis
 // continues until it is out of memory.
 const maxPicks = 1_000_000
+
+// Errors of the arguments that the commands which pop from several keys share.
+const (
+	ErrNumKeys = engine.Error("ERR numkeys should be greater than 0")
+
+	errPopCount        = engine.Error("ERR count should be greater than 0")
+	errTimeoutFloat    = engine.Error("ERR timeout is not a float or out of range")
+	errTimeoutNegative = engine.Error("ERR timeout is negative")
+)
+
+// IntegerFrom takes an integer of at least least; anything else is err.
+func (a *Args) IntegerFrom(least int64, err engine.Error) int64 {
+	n := a.IntegerOr(err)
+	if n < least {
+		a.Fail(err)
+	}
+	return n
+}
+
+// CountedKeys takes n keys. If fewer than leave arguments follow them, that is a syntax error.
+func (a *Args) CountedKeys(n int64, leave int) []engine.Key {
+	if n > int64(a.Left()-leave) {
+		a.Fail(engine.ErrSyntax)
+	}
+	if a.Err != nil {
+		return nil
+	}
+	keys := a.Keys[:n]
+	for range keys {
+		a.Key()
+	}
+	return keys
+}
+
+// Pops takes numkeys key [key ...] <one | other> [COUNT count]: the keys of a pop, from which end
+// it pops, and how many elements; 1 by default.
+func (a *Args) Pops(one, other string) (keys []engine.Key, isOther bool, n int64) {
+	keys = a.CountedKeys(a.IntegerFrom(1, ErrNumKeys), 1)
+	isOther = a.Either(other, one)
+	if n = 1; a.Left() > 1 && a.Word("COUNT") {
+		n = a.IntegerFrom(1, errPopCount)
+	}
+	return keys, isOther, n
+}
+
+// Timeout takes a timeout in decimal seconds, and returns it in ms, rounded up; Never for 0, which
+// is no timeout. As in Redis, one that overflows is an error that says negative.
+func (a *Args) Timeout() (ms int64) {
+	seconds := a.LongDoubleIn(a.Next(), nil, errTimeoutFloat)
+	if a.Err != nil {
+		return 0
+	}
+	ms, accuracy := seconds.Mul(seconds, big.NewFloat(1000)).Int64()
+	switch {
+	case ms < 0 || ms == math.MaxInt64 && accuracy == big.Below:
+		a.Fail(errTimeoutNegative)
+	case accuracy == big.Below:
+		ms++
+	}
+	if ms == 0 {
+		return Never
+	}
+	return ms
+}
+
+// Deadline parses an amount of time of at least least, in units of unit ms, and returns the
+// deadline in Unix ms. The deadline may have passed. It fails if the amount is out of range or the
+// deadline does not fit in 64 bits.
+func (c *Call) Deadline(amount []byte, least, unit int64, absolute bool) int64 {
+	n, ok := grammar.ParseInt(amount)
+	if !ok {
+		c.Args.Fail(engine.ErrNotInteger)
+		return 0
+	}
+	now := c.Tx.Now()
+	if absolute {
+		now = 0
+	}
+	if n < least || n > math.MaxInt64/unit || n < math.MinInt64/unit || n*unit > math.MaxInt64-now {
+		c.Args.Fail(engine.Error("ERR invalid expire time in '" + c.Command.FullName() + "' command"))
+		return 0
+	}
+	return now + n*unit
+}

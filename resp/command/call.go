@@ -447,8 +447,8 @@ func (c *Call) WrongArity() engine.Error {
 // sent it.
 func (c *Call) WrongSubcommandArity() engine.Error {
 	container, _, _ := strings.Cut(c.Command.FullName(), "|")
-	return engine.Error(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try %s HELP.",
-		c.Words[1], strings.ToUpper(container)))
+	return engine.Errorf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try %s HELP.",
+		c.Words[1], strings.ToUpper(container))
 }
 
 // CloneWords copies the words of a call, whose buffer the next read overwrites.

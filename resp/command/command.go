@@ -166,6 +166,11 @@ func OnKey(name string, arity int, flags Flags, access string, run func(*Call) e
 	return &Command{Name: name, Arity: arity, Flags: flags, Keys: OneKey(access), Run: run}
 }
 
+// With returns the handler of one of several commands that run handles.
+func With[T any](run func(*Call, T) error, with T) func(*Call) error {
+	return func(c *Call) error { return run(c, with) }
+}
+
 // KeyVariable returns the specification of one key whose access depends on the options of the call.
 func KeyVariable(access string, at int, variable func(words [][]byte) string) KeySpec {
 	return KeySpec{Access: access + " variable_flags", Begin: at, Step: 1, variable: variable}
@@ -278,7 +283,7 @@ var Table = make(table)
 var Count int
 
 // Register adds commands to the table. Those that name no group are in this one; subcommands are in
-// that of their command. It is called by init functions, and panics if a name is taken.
+// that of their command, by name. It is called by init functions, and panics if a name is taken.
 func Register(group string, family ...*Command) {
 	for _, c := range family {
 		c.Group = cmp.Or(c.Group, group)
@@ -288,6 +293,7 @@ func Register(group string, family ...*Command) {
 		Table[c.Name] = c
 		c.upper = strings.ToUpper(c.Name)
 		c.number()
+		slices.SortFunc(c.Subs, func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
 		for _, sub := range c.Subs {
 			sub.parent, sub.OnFirstGroup, sub.Group = c, c.OnFirstGroup, cmp.Or(sub.Group, c.Group)
 			sub.number()

@@ -61,7 +61,6 @@ func (c *Command) listedSubs() []*Command {
 	return c.Subs
 }
 
-// commandAll handles COMMAND.
 func commandAll(c *Call) error {
 	all := Table.Sorted()
 	c.Reply.Array(len(all))
@@ -72,11 +71,9 @@ func commandAll(c *Call) error {
 }
 
 func commandCount(c *Call) error {
-	c.Reply.Count(len(Table))
-	return nil
+	return c.ReplyCount(len(Table), nil)
 }
 
-// commandInfo handles COMMAND INFO [command-name [command-name ...]].
 func commandInfo(c *Call) error {
 	if !c.Args.More() {
 		return commandAll(c)
@@ -106,7 +103,6 @@ func (a *Args) Commands() (list []*Command) {
 	return list
 }
 
-// commandDocs handles COMMAND DOCS [command-name [command-name ...]].
 func commandDocs(c *Call) error {
 	list := c.Args.Commands()
 	c.Reply.Mapping(len(list))
@@ -117,8 +113,6 @@ func commandDocs(c *Call) error {
 	return nil
 }
 
-// commandList handles COMMAND LIST [FILTERBY <MODULE module-name | ACLCAT category | PATTERN
-// pattern>].
 func commandList(c *Call) error {
 	means := func(*Command) bool { return true }
 	if c.Args.More() {
@@ -226,7 +220,6 @@ func (k *KeySpec) complete(words [][]byte) bool {
 	return ok && n > 0 && n <= int64(len(words)-k.Begin-1)
 }
 
-// writeCommandInfo writes the description of a command in COMMAND.
 func writeCommandInfo(r *wire.Reply, c *Command) {
 	first, last, step, _ := c.keyRange()
 	r.Array(10)
@@ -267,37 +260,43 @@ func writeWords(r *wire.Reply, text string) {
 }
 
 func writeKeySpec(r *wire.Reply, k *KeySpec) {
-	r.Mapping(3)
-	r.BulkString("flags")
-	writeWords(r, k.Access)
-	r.BulkString("begin_search")
-	if k.Begin == 0 {
-		writeTyped(r, "unknown", nil, nil)
-	} else {
-		writeTyped(r, "index", []string{"index"}, []int{k.Begin})
+	typed := func(kind string, spec ...any) func() {
+		return func() { Fields(r, "type", kind, "spec", func() { Fields(r, spec...) }) }
 	}
-	r.BulkString("find_keys")
+	begin, find := typed("unknown"), typed("unknown")
+	if k.Begin != 0 {
+		begin = typed("index", "index", k.Begin)
+	}
 	switch {
 	case k.Begin == 0:
-		writeTyped(r, "unknown", nil, nil)
 	case k.Counted:
-		writeTyped(r, "keynum", []string{"keynumidx", "firstkey", "keystep"}, []int{0, 1, k.Step})
-	case k.next != nil:
-		writeTyped(r, "unknown", nil, nil) // COMMAND GETKEYS returns the keys
-	default:
-		writeTyped(r, "range", []string{"lastkey", "keystep", "limit"}, []int{k.Last, k.Step, 0})
+		find = typed("keynum", "keynumidx", 0, "firstkey", 1, "keystep", k.Step)
+	case k.next == nil: // otherwise COMMAND GETKEYS returns the keys
+		find = typed("range", "lastkey", k.Last, "keystep", k.Step, "limit", 0)
 	}
+	Fields(r, "flags", func() { writeWords(r, k.Access) }, "begin_search", begin, "find_keys", find)
 }
 
-func writeTyped(r *wire.Reply, kind string, names []string, values []int) {
-	r.Mapping(2)
-	r.BulkString("type")
-	r.BulkString(kind)
-	r.BulkString("spec")
-	r.Mapping(len(names))
-	for i, name := range names {
-		r.BulkString(name)
-		r.Count(values[i])
+// Fields replies with a mapping of names, each followed by its value: a string, strings, an
+// integer, or what writes it.
+func Fields(r *wire.Reply, list ...any) {
+	r.Mapping(len(list) / 2)
+	for _, v := range list {
+		switch v := v.(type) {
+		case string:
+			r.BulkString(v)
+		case []string:
+			r.Array(len(v))
+			for _, s := range v {
+				r.BulkString(s)
+			}
+		case int:
+			r.Count(v)
+		case int64:
+			r.Integer(v)
+		case func():
+			v()
+		}
 	}
 }
 
@@ -389,34 +388,19 @@ func (c *Command) accessCategories() (names []string) {
 
 // docFields are the fields of a mapping in a COMMAND DOCS reply. Those that do not apply are left
 // out.
-type docFields struct {
-	*wire.Reply
-	names  []string
-	values []func()
-}
+type docFields []any
 
-func (f *docFields) add(applies bool, name string, write func()) {
+func (f *docFields) add(applies bool, name string, value any) {
 	if applies {
-		f.names, f.values = append(f.names, name), append(f.values, write)
+		*f = append(*f, name, value)
 	}
 }
 
-func (f *docFields) text(name, value string) {
-	f.add(value != "", name, func() { f.BulkString(value) })
-}
+func (f *docFields) text(name, value string) { f.add(value != "", name, value) }
 
-func (f *docFields) write() {
-	f.Mapping(len(f.names))
-	for i, name := range f.names {
-		f.BulkString(name)
-		f.values[i]()
-	}
-}
-
-// writeCommandDocs writes the description of a command in COMMAND DOCS.
 func writeCommandDocs(r *wire.Reply, c *Command) {
 	c = c.Quoted()
-	f, subs := docFields{Reply: r}, c.listedSubs()
+	f, subs := docFields{}, c.listedSubs()
 	f.text("summary", c.Summary)
 	f.text("since", c.Since)
 	f.text("group", c.Group)
@@ -432,7 +416,7 @@ func writeCommandDocs(r *wire.Reply, c *Command) {
 			writeCommandDocs(r, sub)
 		}
 	})
-	f.write()
+	Fields(r, f...)
 }
 
 // syntaxKeys assigns the keys in a syntax to the key specifications, in order.
@@ -477,18 +461,17 @@ func (k *KeySpec) arguments() int {
 	return 1
 }
 
-// writeArguments writes a tree of arguments.
 func writeArguments(r *wire.Reply, list []Argument, keys *syntaxKeys) {
 	r.Array(len(list))
 	for _, a := range list {
-		f, index, flags := docFields{Reply: r}, keys.of(&a), a.flagWords()
+		f, index, flags := docFields{}, keys.of(&a), a.flagWords()
 		f.text("name", a.Name)
 		f.text("type", a.Kind)
-		f.add(index >= 0, "key_spec_index", func() { r.Count(index) })
+		f.add(index >= 0, "key_spec_index", index)
 		f.text("token", a.Token)
 		f.add(flags != "", "flags", func() { writeWords(r, flags) })
 		f.add(len(a.Parts) > 0, "arguments", func() { writeArguments(r, a.Parts, keys) })
-		f.write()
+		Fields(r, f...)
 	}
 }
 

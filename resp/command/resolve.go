@@ -61,7 +61,7 @@ func (p *Prepared) resolve(env *Env) error {
 }
 
 func unknownSubcommand(c *Command, name []byte) error {
-	return engine.Error(fmt.Sprintf("ERR unknown subcommand '%.128s'. Try %s HELP.", name, strings.ToUpper(c.Name)))
+	return engine.Errorf("ERR unknown subcommand '%.128s'. Try %s HELP.", name, strings.ToUpper(c.Name))
 }
 
 // unknownCommand returns the error for an unknown command, which quotes the words up to the length

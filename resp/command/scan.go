@@ -75,10 +75,10 @@ type Element struct {
 // end, or an error if it would visit too many elements.
 type Scan func(cursor uint64, count int, visit func(Element)) (next uint64, err error)
 
-// ScanElements handles HSCAN, SSCAN and ZSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES],
-// the latter for a hash. open returns how many elements the key has, and what visits them. write
-// writes what follows the name of an element; nil: nothing. As in Redis, the options are not
-// checked for a missing key. The reply is written after the lock of the key is released.
+// ScanElements handles HSCAN, SSCAN and ZSCAN, the first with hash set. open returns how many
+// elements the key has, and what visits them. write writes what follows the name of an element;
+// nil: nothing. As in Redis, the options are not checked for a missing key. The reply is written
+// after the lock of the key is released.
 func (c *Call) ScanElements(
 	hash bool, open func(engine.Key) (n int, scan Scan, err error), write func(*wire.Reply, Element),
 ) error {
@@ -130,6 +130,14 @@ func (c *Call) writeScan(o *ScanOptions, next uint64, found []Element, write fun
 	}
 	WriteScanHeader(&c.Reply, mark, next, n)
 	return nil
+}
+
+// Length handles the commands that reply with how many elements a key has.
+func Length[V interface{ Len() int }](view func(*engine.Tx, engine.Key) (V, error)) func(*Call) error {
+	return func(c *Call) error {
+		v, err := view(c.Tx, c.Args.Key())
+		return c.ReplyCount(v.Len(), err)
+	}
 }
 
 // Is reports whether a type matches. An unknown type name matches none.

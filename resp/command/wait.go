@@ -121,8 +121,8 @@ func (c *Call) PopOne(p Popper) error {
 	return c.PopOrWait(keys, 0, wait, p)
 }
 
-// PopMany handles timeout numkeys key [key ...] <one | other> [COUNT count], see Args.Pops: it pops
-// with what popper returns, or waits for an element.
+// PopMany takes a timeout and what Args.Pops does: it pops with what popper returns, or waits for
+// an element.
 func (c *Call) PopMany(one, other string, popper func(isOther bool, n int64) Popper) error {
 	timeout := Args{List: [][]byte{c.Args.Next()}} // Redis checks it last
 	keys, isOther, n := c.Args.Pops(one, other)

@@ -98,7 +98,6 @@ type Value struct {
 // valueError is the error of CONFIG SET for a value, with the text of Redis if Redis has one.
 type valueError string
 
-// Error returns the text.
 func (e valueError) Error() string { return string(e) }
 
 const (
@@ -192,8 +191,8 @@ func choice(words []string, at func(*Settings) *atomic.Int64) Value {
 	return Value{
 		Get: func(s *Settings) string { return words[at(s).Load()] },
 		Set: func(s *Settings, value string) (func(), error) {
-			word, err := oneOf(words, value)
-			return func() { at(s).Store(position(words, word)) }, err
+			i, err := oneOf(words, value)
+			return func() { at(s).Store(int64(i)) }, err
 		},
 	}
 }
@@ -210,8 +209,8 @@ func appendOnly() Value {
 	return Value{
 		Get: get, Inert: true,
 		Start: func(s *Settings, value string) (func(), error) {
-			word, err := oneOf([]string{"yes", "no"}, value)
-			return func() { s.Start.AppendOnly = word == "yes" }, err
+			i, err := oneOf([]string{"yes", "no"}, value)
+			return func() { s.Start.AppendOnly = i == 0 }, err
 		},
 		Set: func(s *Settings, value string) (func(), error) {
 			value = strings.ToLower(value)
@@ -353,8 +352,8 @@ func fixedChoice(words []string, at func(*Settings) *string) Value {
 	return Value{
 		Get: func(s *Settings) string { return cmp.Or(*at(s), words[0]) },
 		Start: func(s *Settings, value string) (func(), error) {
-			word, err := oneOf(words, value)
-			return func() { *at(s) = word }, err
+			i, err := oneOf(words, value)
+			return func() { *at(s) = words[i] }, err
 		},
 	}
 }
@@ -366,13 +365,14 @@ func fixedText(at func(*Settings) *string) Value {
 	}
 }
 
-func oneOf(words []string, value string) (string, error) {
-	for _, word := range words {
+// oneOf returns the index of a word, in any case.
+func oneOf(words []string, value string) (int, error) {
+	for i, word := range words {
 		if strings.EqualFold(word, value) {
-			return word, nil
+			return i, nil
 		}
 	}
-	return "", valueError("argument(s) must be one of the following: " + strings.Join(words, ", "))
+	return 0, valueError("argument(s) must be one of the following: " + strings.Join(words, ", "))
 }
 
 // addresses returns a value that is a list of addresses, separated by spaces or commas.

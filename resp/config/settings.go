@@ -2,8 +2,8 @@ package config
 
 import (
 	"log/slog"
+	"math"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -178,9 +178,6 @@ var (
 	failurePolicies = []string{"refuse", "continue"}
 )
 
-// position returns the index of a word in a list, or 0 if it is not there.
-func position(list []string, word string) int64 { return int64(max(0, slices.Index(list, word))) }
-
 // Store returns the current settings of the store.
 func (s *Settings) Store() storage.Settings {
 	return storage.Settings{
@@ -272,4 +269,47 @@ func (l levels) name(level slog.Level) string {
 		}
 	}
 	return level.String()
+}
+
+// ConnectionLimits are the limits of connections that CONFIG SET can change. All connections share
+// one value.
+type ConnectionLimits struct {
+	MaxBulk  atomic.Int64                 // bytes in one bulk string: proto-max-bulk-len
+	MaxQuery atomic.Int64                 // bytes in one command as sent: client-query-buffer-limit
+	Clients  atomic.Int64                 // bytes that all clients hold; math.MaxInt64: no limit
+	Output   atomic.Pointer[outputLimits] // by ClientClass; replaced as a whole
+}
+
+// NewConnectionLimits returns the default limits.
+func NewConnectionLimits() *ConnectionLimits {
+	l := new(ConnectionLimits)
+	l.MaxBulk.Store(512 << 20)
+	l.MaxQuery.Store(DefaultMaxQuery)
+	l.Clients.Store(math.MaxInt64)
+	l.Output.Store(defaultOutputLimits())
+	return l
+}
+
+// Limits on the input of a client.
+const (
+	DefaultMaxQuery = 1 << 30 // bytes in one command
+	MinQuery        = 1 << 20 // minimum of client-query-buffer-limit
+)
+
+const largestMaxKey = 512 << 20 // bytes of a limiter's key
+
+// PubSubLimits bound what clients can subscribe to.
+type PubSubLimits struct {
+	PerClient atomic.Int64 // subscriptions of one client
+	All       atomic.Int64 // subscriptions of all clients
+	Patterns  atomic.Int64 // different patterns: each message is compared with all of them
+	Changes   atomic.Int64 // to keys of a group, by no call, that wait for the log
+	NodeQueue atomic.Int64 // bytes of messages that wait for one other node of a cluster
+}
+
+// TrackingLimits bound what clients may track.
+type TrackingLimits struct {
+	Keys              atomic.Int64 // that all clients together have read; 0: any number
+	PrefixesPerClient atomic.Int64
+	Prefixes          atomic.Int64 // different ones of all clients
 }

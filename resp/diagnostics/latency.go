@@ -1,6 +1,8 @@
 package diagnostics
 
 import (
+	"bytes"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -119,4 +121,120 @@ func (e *Event) spikes(now int64) (s spikes) {
 	s.deviation /= n
 	s.period = max(1, now-e.Samples[0].Time)
 	return s
+}
+
+// Advice has the settings that Doctor needs.
+type Advice struct {
+	Threshold int64 // latency-monitor-threshold in ms; 0: nothing is monitored
+	Slowlog   int64 // slowlog-log-slower-than in µs; below 0: there is no slow log
+}
+
+// Doctor reports what the events show, and what to do about it. now is Unix seconds.
+func (l *Latency) Doctor(now int64, a Advice) string {
+	events := l.Events()
+	switch {
+	case len(events) == 0 && a.Threshold == 0:
+		return "Latencies are not monitored. \"CONFIG SET latency-monitor-threshold <milliseconds>\" records " +
+			"calls that take at least that long.\n"
+	case len(events) == 0:
+		return "No latency spike was observed.\n"
+	}
+	var text strings.Builder
+	text.WriteString("Latency spikes were observed:\n\n")
+	for i, e := range events {
+		s := e.spikes(now)
+		fmt.Fprintf(&text, "%d. %s: %d latency spikes (average %dms, mean deviation %dms, period %.2f sec). "+
+			"Worst all time event %dms.\n",
+			i+1, e.Name, len(e.Samples), s.average, s.deviation, float64(s.period)/float64(len(e.Samples)), e.Max)
+	}
+	text.WriteString("\nWhat may help:\n\n")
+	for _, e := range events {
+		for _, advice := range a.about(e.Name) {
+			text.WriteString("- " + advice + "\n")
+		}
+	}
+	return text.String()
+}
+
+func (a Advice) about(event string) (list []string) {
+	switch event {
+	case SlowCommand:
+		switch {
+		case a.Slowlog < 0:
+			list = append(list, fmt.Sprintf("Switch the slow log on, to see which calls are slow: "+
+				"CONFIG SET slowlog-log-slower-than %d.", a.Threshold*1000))
+		case a.Slowlog/1000 > a.Threshold:
+			list = append(list, fmt.Sprintf("The slow log leaves out calls that are recorded here: "+
+				"CONFIG SET slowlog-log-slower-than %d.", a.Threshold*1000))
+		}
+		list = append(list, "See SLOWLOG GET for the calls that were slow.",
+			"Commands on large values, and those that visit all keys, take long: split large values, and use SCAN.")
+	case SlowFastCommand:
+		list = append(list, "Fast commands are slow when the machine is busy or has too little memory: reduce its "+
+			"load, or run this server on a machine of its own. A limit on its CPU time, as containers have, stops it "+
+			"for up to a tenth of a second at a time.")
+	case SlowSync:
+		list = append(list, "With appendfsync always each call waits for the disk: use a faster disk, or appendfsync "+
+			"everysec.")
+	}
+	return list
+}
+
+const graphColumns, graphRows = 80, 4
+
+// Graph draws an event as Redis does. now is Unix seconds.
+func (e *Event) Graph(now int64) string {
+	var text strings.Builder
+	s := e.spikes(now)
+	fmt.Fprintf(&text, "%s - high %d ms, low %d ms (all time high %d ms)\n%s\n", e.Name, s.high, s.low, e.Max,
+		strings.Repeat("-", graphColumns))
+	for begin := 0; begin < len(e.Samples); begin += graphColumns {
+		if begin > 0 {
+			text.WriteByte('\n')
+		}
+		drawGraph(&text, e.Samples[begin:min(begin+graphColumns, len(e.Samples))], s, now)
+	}
+	return text.String()
+}
+
+// drawGraph draws a row of columns: the latencies, an empty line, and below each column its age,
+// downwards.
+func drawGraph(text *strings.Builder, samples []Sample, s spikes, now int64) {
+	const fill = "_o#"
+	span := max(1, s.high-s.low)
+	labels, longest := make([]string, len(samples)), 0
+	for i, sample := range samples {
+		labels[i] = ago(now - sample.Time)
+		longest = max(longest, len(labels[i]))
+	}
+	for row := range graphRows + 1 + longest {
+		line := bytes.Repeat([]byte{' '}, len(samples))
+		for i, sample := range samples {
+			steps := int64(len(fill) * graphRows)
+			step := min((sample.Latency-s.low)*steps/span, steps-1) - int64((graphRows-row-1)*len(fill))
+			switch {
+			case row > graphRows && row-graphRows-1 < len(labels[i]):
+				line[i] = labels[i][row-graphRows-1]
+			case row >= graphRows:
+			case step >= int64(len(fill)):
+				line[i] = '|'
+			case step >= 0:
+				line[i] = fill[step]
+			}
+		}
+		text.Write(append(line, '\n'))
+	}
+}
+
+// ago formats seconds in the largest unit that they fill.
+func ago(seconds int64) string {
+	switch {
+	case seconds < 60:
+		return fmt.Sprintf("%ds", seconds)
+	case seconds < 3600:
+		return fmt.Sprintf("%dm", seconds/60)
+	case seconds < 24*3600:
+		return fmt.Sprintf("%dh", seconds/3600)
+	}
+	return fmt.Sprintf("%dd", seconds/(24*3600))
 }

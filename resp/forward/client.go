@@ -45,6 +45,8 @@ type Call struct {
 	// of the call, as for a transaction; 0: one.
 	Replies int
 	Keeps   bool // it needs its link for longer than a batch
+
+	watches bool // keys: its link is kept when it is answered
 }
 
 // pending is a call of the batch.
@@ -270,8 +272,16 @@ func (c *Client) try(
 	case err != nil:
 		return true, 0
 	}
-	defer c.Pool.giveBack(l, why)
-	return c.exchange(l, call, request, as, r, wait)
+	defer func() {
+		if c.kept != l {
+			c.Pool.giveBack(l, why)
+		}
+	}()
+	refused, outcome = c.exchange(l, call, request, as, r, wait)
+	if call.watches && !refused && outcome == Answered {
+		c.kept, c.keptGroup = l, call.Group
+	}
+	return refused, outcome
 }
 
 // exchange sends a call on a link, and appends its reply.
@@ -358,7 +368,7 @@ const retryInterval = 10 * time.Millisecond
 func (c *Client) again(
 	call *Call, request []byte, as Caller, r *wire.Reply, why use, wait func(func()) error,
 ) (outcome Outcome) {
-	if held := c.Pool.options.Held; held != nil {
+	if held := c.Pool.options.Held; held != nil && !call.watches {
 		release := held(call.Group)
 		defer func() { release(outcome == NoLeader) }()
 	}
@@ -432,35 +442,16 @@ func (c *Client) Watches() (group int, yes bool) { return c.keptGroup, c.kept !=
 // Watch sends a call that watches keys, and keeps its link. Keys that are watched already must be
 // of the same group and on the same node.
 func (c *Client) Watch(call Call, request []byte, as Caller, r *wire.Reply) Outcome {
-	c.Pool.Calls.Add(1)
 	if c.kept != nil {
+		c.Pool.Calls.Add(1)
 		refused, outcome := c.exchange(c.kept, &call, request, as, r, nil)
 		if refused { // the watch is lost, which EXEC reports
 			c.kept.broken, outcome = true, Unknown
 		}
 		return outcome
 	}
-	for tries := 0; ; tries++ {
-		l, err := c.Pool.borrow(call.Node, forKeeping, 0)
-		switch err {
-		case nil:
-			refused, outcome := c.exchange(l, &call, request, as, r, nil)
-			if !refused && outcome == Answered {
-				c.kept, c.keptGroup = l, call.Group
-				return Answered
-			}
-			c.Pool.giveBack(l, forKeeping)
-			if !refused {
-				return outcome
-			}
-		case errBusy:
-			c.Pool.Failed.Add(1)
-			return TooMany
-		}
-		if outcome := c.next(&call, tries); outcome != Answered {
-			return outcome
-		}
-	}
+	call.Keeps, call.watches = true, true
+	return c.Do(call, request, as, r, nil)
 }
 
 // DoWatched sends a transaction to the node that watches its keys, and ends the watch. aborted

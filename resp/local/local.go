@@ -11,51 +11,23 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"sync"
 
+	"rlserver/internal/listen"
 	"rlserver/resp/forward"
 	"rlserver/resp/wire"
 )
 
-// Listener accepts the connections of Connect. It implements net.Listener.
-type Listener struct {
-	connections chan net.Conn
-	closed      chan struct{}
-	closeOnce   sync.Once
-}
+// Listener accepts the connections of Connect.
+type Listener struct{ *listen.Handed }
 
 // Listen returns a listener. A server has to serve it before Connect succeeds.
-func Listen() *Listener {
-	return &Listener{connections: make(chan net.Conn), closed: make(chan struct{})}
-}
-
-// Accept implements net.Listener.
-func (l *Listener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.connections:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close implements net.Listener.
-func (l *Listener) Close() error {
-	l.closeOnce.Do(func() { close(l.closed) })
-	return nil
-}
-
-// Addr implements net.Listener.
-func (l *Listener) Addr() net.Addr { return address("local") }
+func Listen() *Listener { return &Listener{listen.NewHanded(address("local"))} }
 
 // address is the address of a client, which is not one of TCP here: nothing of the network limits
 // it.
 type address string
 
-// Network implements net.Addr.
-func (address) Network() string { return "local" }
-
-// String implements net.Addr.
+func (address) Network() string  { return "local" }
 func (a address) String() string { return string(a) }
 
 // end is the server's end of a pipe.
@@ -64,7 +36,6 @@ type end struct {
 	of address
 }
 
-// RemoteAddr implements net.Conn.
 func (e end) RemoteAddr() net.Addr { return e.of }
 
 // User is who makes calls.
@@ -99,12 +70,12 @@ func (l *Listener) Connect(ctx context.Context, as User) (*Client, error) {
 		return nil, context.Cause(ctx)
 	}
 	ours, theirs := net.Pipe()
-	select {
-	case l.connections <- end{theirs, address(as.Address)}:
-	case <-l.closed:
+	switch err := l.Hand(ctx, end{theirs, address(as.Address)}); err {
+	case nil:
+	case net.ErrClosed:
 		return nil, errStopped
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	default:
+		return nil, err
 	}
 	c := &Client{conn: ours, ctx: ctx, stop: context.AfterFunc(ctx, func() { ours.Close() })}
 	c.limit = io.LimitedReader{R: ours, N: maxReplies}

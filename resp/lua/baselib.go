@@ -15,12 +15,31 @@ import (
 type function func(st *State, L *glua.LState) int
 
 var baseFunctions = map[string]function{
-	"assert": baseAssert, "collectgarbage": baseCollect, "error": baseError, "gcinfo": baseGCInfo,
+	"assert": baseAssert, "collectgarbage": returns(glua.LNumber(0)), "error": baseError, "gcinfo": baseGCInfo,
 	"getmetatable": baseGetMetatable, "ipairs": baseIpairs, "load": baseLoad, "loadstring": baseLoadString,
 	"next": baseNext, "pairs": basePairs, "pcall": basePcall, "rawequal": baseRawEqual, "rawget": baseRawGet,
 	"rawset": baseRawSet, "select": baseSelect, "setmetatable": baseSetMetatable, "tonumber": baseToNumber,
 	"tostring": baseToString, "type": baseType, "unpack": baseUnpack, "xpcall": baseXpcall,
 	"__redis__err__handler": func(_ *State, L *glua.LState) int { return 1 },
+}
+
+// libraries are the functions and constants of each library; "": of none.
+var libraries = map[string]struct {
+	functions map[string]function
+	constants map[string]glua.LValue
+}{
+	"": {baseFunctions, nil}, "string": {stringFunctions, nil}, "table": {tableFunctions, nil},
+	"math": {mathFunctions, mathConstants}, "bit": {bitFunctions, nil}, "struct": {structFunctions, nil},
+	"cmsgpack": {packFunctions, packConstants}, "cjson": {jsonFunctions, jsonConstants},
+	"redis": {redisFunctions, redisConstants},
+}
+
+// returns makes a function that returns a value.
+func returns(v glua.LValue) function {
+	return func(_ *State, L *glua.LState) int {
+		L.Push(v)
+		return 1
+	}
 }
 
 // open fills the globals.
@@ -39,21 +58,12 @@ func (st *State) open() {
 	st.globals.RawSetString("KEYS", st.keys)
 	st.globals.RawSetString("ARGV", st.argv)
 
-	for name, fn := range baseFunctions {
-		st.globals.RawSetString(name, st.function(fn))
-	}
 	st.globals.RawSetString("_G", st.globals)
 	st.globals.RawSetString("_VERSION", glua.LString("Lua 5.1"))
-	st.library("string", stringFunctions, nil)
-	st.library("table", tableFunctions, nil)
-	st.library("math", mathFunctions, mathConstants)
-	st.library("bit", bitFunctions, nil)
-	st.library("struct", structFunctions, nil)
-	st.library("cmsgpack", packFunctions, packConstants)
-	st.library("cjson", jsonFunctions, map[string]glua.LValue{
-		"null": st.null, "_NAME": glua.LString("cjson"), "_VERSION": glua.LString("2.1.0"),
-	})
-	st.library("redis", redisFunctions, redisConstants)
+	for name, lib := range libraries {
+		st.library(name, lib.functions, lib.constants)
+	}
+	st.globals.RawGetString("cjson").(*glua.LTable).RawSetString("null", st.null)
 	st.openCoroutines()
 	st.openStrings()
 	st.seal()
@@ -67,7 +77,8 @@ func (st *State) open() {
 		if fn := helpers[name]; fn != nil {
 			st.values[i] = st.function(fn)
 		} else if name == compiler.Globals {
-			st.values[i] = st.writeOnly()
+			all := L.CreateTable(0, 0) // assignments to globals go to it: each is an error
+			st.values[i], all.Metatable = all, st.refusing()
 		} else if v := st.globals.RawGetString(name); v != glua.LNil {
 			st.values[i] = v
 		}
@@ -75,16 +86,11 @@ func (st *State) open() {
 }
 
 func init() {
-	for _, lib := range []map[string]function{
-		baseFunctions, stringFunctions, tableFunctions, mathFunctions, bitFunctions, structFunctions, packFunctions,
-		jsonFunctions, redisFunctions,
-	} {
-		for name := range lib {
+	for _, lib := range libraries {
+		for name := range lib.functions {
 			compiler.Reserved[name] = true
 		}
-	}
-	for _, constants := range []map[string]glua.LValue{mathConstants, packConstants, redisConstants} {
-		for name := range constants {
+		for name := range lib.constants {
 			compiler.Reserved[name] = true
 		}
 	}
@@ -101,16 +107,18 @@ func (st *State) function(fn function) *glua.LFunction {
 	return st.L.NewFunction(func(L *glua.LState) int { return fn(st, L) })
 }
 
-func (st *State) library(name string, functions map[string]function, values map[string]glua.LValue) *glua.LTable {
-	t := st.L.CreateTable(0, len(functions)+len(values))
+func (st *State) library(name string, functions map[string]function, values map[string]glua.LValue) {
+	t := st.globals
+	if name != "" {
+		t = st.L.CreateTable(0, len(functions)+len(values))
+		st.globals.RawSetString(name, t)
+	}
 	for name, fn := range functions {
 		t.RawSetString(name, st.function(fn))
 	}
 	for name, v := range values {
 		t.RawSetString(name, v)
 	}
-	st.globals.RawSetString(name, t)
-	return t
 }
 
 const errReadonly = "Attempt to modify a readonly table"
@@ -150,13 +158,6 @@ func (st *State) refusing() *glua.LTable {
 	mt.RawSetString("__newindex", st.refusal)
 	st.readonly[mt] = true
 	return mt
-}
-
-// writeOnly returns what assignments to globals go to: each is an error.
-func (st *State) writeOnly() *glua.LTable {
-	t := st.L.CreateTable(0, 0)
-	t.Metatable = st.refusing()
-	return t
 }
 
 // raise raises an error at the position of the caller.
@@ -412,10 +413,6 @@ func positionOf(L *glua.LState, level int) string {
 		return ""
 	}
 	return fmt.Sprintf("%s:%d: ", dbg.Source, dbg.CurrentLine)
-}
-
-func baseCollect(st *State, L *glua.LState) int {
-	return st.pushInt(L, 0)
 }
 
 func baseGCInfo(st *State, L *glua.LState) int {

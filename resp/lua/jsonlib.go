@@ -23,6 +23,8 @@ var jsonFunctions = map[string]function{
 	"decode_invalid_numbers":  jsonFlag(func(j *jsonSettings) *bool { return &j.decodeInvalid }),
 }
 
+var jsonConstants = map[string]glua.LValue{"_NAME": glua.LString("cjson"), "_VERSION": glua.LString("2.1.0")}
+
 // jsonSettings are what functions of cjson set. They end with the script.
 type jsonSettings struct {
 	sparseConvert            bool

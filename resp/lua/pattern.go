@@ -52,7 +52,6 @@ func (m *matcher) part(start, end int) glua.LValue {
 	return m.st.scratch.string(m.st.watch.part(m.Source, m.Source[start:end]))
 }
 
-// pushCaptures pushes all captures, or the whole match.
 func (m *matcher) pushCaptures(start, end int, whole bool) int {
 	n := len(m.Captures())
 	if n == 0 && whole {
@@ -160,7 +159,6 @@ func stringGsub(st *State, L *glua.LState) int {
 	return 2
 }
 
-// replace appends what a match is replaced by.
 func (st *State) replace(m *matcher, out []byte, by glua.LValue, start, end int) []byte {
 	L := m.L
 	var v glua.LValue

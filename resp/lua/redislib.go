@@ -14,8 +14,9 @@ import (
 // redis.* in scripts.
 var redisFunctions = map[string]function{
 	"call": redisCall, "pcall": redisPcall, "error_reply": redisErrorReply, "status_reply": redisStatusReply,
-	"sha1hex": redisSHA1, "log": redisLog, "setresp": redisSetResp, "replicate_commands": redisReplicate,
-	"set_repl": redisSetRepl, "acl_check_cmd": redisACLCheck, "breakpoint": redisBreakpoint, "debug": redisDebug,
+	"sha1hex": redisSHA1, "log": redisLog, "setresp": redisSetResp, "replicate_commands": returns(glua.LTrue),
+	"set_repl": redisSetRepl, "acl_check_cmd": redisACLCheck, "breakpoint": returns(glua.LFalse),
+	"debug": func(*State, *glua.LState) int { return 0 },
 }
 
 var redisConstants = map[string]glua.LValue{
@@ -26,7 +27,6 @@ var redisConstants = map[string]glua.LValue{
 	"REDIS_VERSION": glua.LString("7.0.15"), "REDIS_VERSION_NUM": glua.LNumber(0x7000f),
 }
 
-// errorTable returns an error as a table.
 func (st *State) errorTable(text string) *glua.LTable {
 	t := st.L.CreateTable(0, 2)
 	t.RawSetString("err", glua.LString(text))
@@ -187,11 +187,6 @@ func redisSetResp(st *State, L *glua.LState) int {
 	return 0
 }
 
-func redisReplicate(_ *State, L *glua.LState) int {
-	L.Push(glua.LTrue)
-	return 1
-}
-
 func redisSetRepl(st *State, L *glua.LState) int {
 	n, _ := asNumber(L.Get(1))
 	switch {
@@ -218,10 +213,3 @@ func redisACLCheck(st *State, L *glua.LState) int {
 	L.Push(glua.LBool(ok))
 	return 1
 }
-
-func redisBreakpoint(_ *State, L *glua.LState) int {
-	L.Push(glua.LFalse)
-	return 1
-}
-
-func redisDebug(*State, *glua.LState) int { return 0 }

@@ -181,7 +181,6 @@ func (st *State) Run(r *Run, emit func(*State, glua.LValue) error) (err error) {
 // maxTogether is the length of words in bytes that share memory: each of them keeps it alive.
 const maxTogether = 256
 
-// fill sets KEYS and ARGV.
 func (st *State) fill(keys, args [][]byte) {
 	b := st.join[:0]
 	for _, words := range [2][][]byte{keys, args} {

@@ -122,7 +122,6 @@ func element(t *glua.LTable, i int) glua.LValue {
 	return t.RawGetInt(i)
 }
 
-// call calls a function, and returns its result.
 func call(L *glua.LState, fn glua.LValue, args ...glua.LValue) glua.LValue {
 	L.Push(fn)
 	for _, v := range args {

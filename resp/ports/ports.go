@@ -186,7 +186,6 @@ func (p *Ports) Change(changes []config.Change) (commit func(), err error) {
 	return func() { p.exchange(sockets.Commit()) }, nil
 }
 
-// after returns the ports after changes.
 func (p *Ports) after(changes []config.Change) (ports listen.Ports, changed bool) {
 	ports = p.Settings.Ports()
 	for _, change := range changes {

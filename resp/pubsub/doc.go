@@ -13,7 +13,7 @@
 //	Hub.order     before the replies of the publisher's batch are sent: gives the messages their
 //	              place among those of other publishers
 //	Hub.deliver   when they are sent: passes the bytes to each subscriber, who never makes the
-//	              publisher wait; see deliver.go
+//	              publisher wait; see outbox.go
 //
 // Messages that follow each other and have the same subscribers are one run of bytes: a pipeline of
 // messages costs each subscriber one write. The bytes are made once for each version of the

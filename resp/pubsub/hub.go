@@ -1,7 +1,6 @@
 package pubsub
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -133,14 +132,11 @@ func (h *Hub) refuse(c *Client, kind Kind, names [][]byte) error {
 	case added == 0:
 		return nil
 	case c.total+added > own:
-		return engine.Error(fmt.Sprintf(
-			"ERR a client may have %d subscriptions, see pubsub-max-subscriptions-per-client", own))
+		return engine.Errorf("ERR a client may have %d subscriptions, see pubsub-max-subscriptions-per-client", own)
 	case h.total+added > all:
-		return engine.Error(fmt.Sprintf(
-			"ERR all clients together may have %d subscriptions, see pubsub-max-subscriptions", all))
+		return engine.Errorf("ERR all clients together may have %d subscriptions, see pubsub-max-subscriptions", all)
 	case kind == Patterns && patterns > most:
-		return engine.Error(fmt.Sprintf(
-			"ERR there may be %d different patterns with subscribers, see pubsub-max-patterns", most))
+		return engine.Errorf("ERR there may be %d different patterns with subscribers, see pubsub-max-patterns", most)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package tracking
 
 import (
-	"fmt"
 	"strings"
 	"sync/atomic"
 
@@ -145,8 +144,7 @@ func (c *Client) Set(m Mode) error {
 			m.Prefixes = []string{""}
 		}
 		if most := c.table.limits.PrefixesPerClient.Load(); int64(len(before)+len(m.Prefixes)) > most {
-			return engine.Error(fmt.Sprintf(
-				"ERR a client may have %d prefixes, see tracking-max-prefixes-per-client", most))
+			return engine.Errorf("ERR a client may have %d prefixes, see tracking-max-prefixes-per-client", most)
 		}
 		if err := collide(before, m.Prefixes); err != nil {
 			return err
@@ -163,14 +161,14 @@ func collide(before, added []string) error {
 	for i, p := range added {
 		for _, q := range before {
 			if overlap(p, q) {
-				return engine.Error(fmt.Sprintf("ERR Prefix '%s' overlaps with an existing prefix '%s'. "+
-					"Prefixes for a single client must not overlap.", p, q))
+				return engine.Errorf("ERR Prefix '%s' overlaps with an existing prefix '%s'. "+
+					"Prefixes for a single client must not overlap.", p, q)
 			}
 		}
 		for _, q := range added[i+1:] {
 			if overlap(p, q) {
-				return engine.Error(fmt.Sprintf("ERR Prefix '%s' overlaps with another provided prefix '%s'. "+
-					"Prefixes for a single client must not overlap.", p, q))
+				return engine.Errorf("ERR Prefix '%s' overlaps with another provided prefix '%s'. "+
+					"Prefixes for a single client must not overlap.", p, q)
 			}
 		}
 	}

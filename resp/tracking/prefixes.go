@@ -35,7 +35,6 @@ func (s *prefixes) withNew(added []string) int {
 	return n
 }
 
-// add adds a client to a prefix.
 func (s *prefixes) add(name string, c *Client) {
 	at, has := s.find(name)
 	if !has {
@@ -50,7 +49,6 @@ func (s *prefixes) add(name string, c *Client) {
 	s.list[at].clients[c] = struct{}{}
 }
 
-// remove removes a client from a prefix.
 func (s *prefixes) remove(name string, c *Client) {
 	at, has := s.find(name)
 	if !has {

@@ -1,7 +1,6 @@
 package tracking
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/resp/config"
 	"rlserver/resp/pubsub"
+	"rlserver/resp/wire"
 )
 
 // For each of the keys that the table may have, it has on average so many clients and bytes of
@@ -83,8 +83,8 @@ func (t *Table) set(c *Client, m *Mode, added []string) error {
 	t.mu.Lock()
 	if most := t.limits.Prefixes.Load(); int64(t.prefixes.withNew(added)) > most {
 		t.mu.Unlock()
-		return engine.Error(fmt.Sprintf("ERR all clients together may have %d different prefixes, see "+
-			"tracking-max-prefixes", most))
+		return engine.Errorf("ERR all clients together may have %d different prefixes, see "+
+			"tracking-max-prefixes", most)
 	}
 	c.broken.Store(false)
 	if c.mode.Swap(m) == nil {
@@ -317,7 +317,6 @@ func (b *broadcast) add(m *pubsub.Conn, by *Client, key string) {
 	}
 }
 
-// addLast appends a key if it is not the last one.
 func addLast(list []string, key string) []string {
 	if n := len(list); n > 0 && list[n-1] == key {
 		return list
@@ -343,4 +342,67 @@ func (b *broadcast) send(m *pubsub.Conn) {
 		t.send(m, slices.Collect(maps.Keys(t.nodes)), b.all)
 	}
 	b.prefixes, b.all = b.prefixes[:0], nil
+}
+
+// invalidations is the channel of the messages to clients that know no others.
+const invalidations = "__redis__:invalidate"
+
+// send adds a message to clients; keys is nil if everything has changed. t.mu is held.
+func (t *Table) send(m *pubsub.Conn, list []*Client, keys []string) {
+	var targets []*pubsub.Client
+	for _, c := range list {
+		if to := t.target(m, c); to != nil {
+			targets = append(targets, to)
+		}
+	}
+	if len(targets) > 0 {
+		m.Direct(targets, message(keys, true), message(keys, false))
+	}
+}
+
+func message(keys []string, resp3 bool) []byte {
+	r := wire.Reply{RESP3: resp3}
+	if resp3 {
+		r.Push(2)
+		r.BulkString("invalidate")
+	} else {
+		r.Array(3)
+		r.BulkString("message")
+		r.BulkString(invalidations)
+	}
+	if keys == nil {
+		r.Null()
+		return r.B
+	}
+	r.Array(len(keys))
+	for _, key := range keys {
+		r.BulkString(key)
+	}
+	return r.B
+}
+
+// target returns who gets the messages of a client that tracks; nil: nobody can.
+func (t *Table) target(m *pubsub.Conn, c *Client) *pubsub.Client {
+	mode := c.mode.Load()
+	if mode.Redirect == 0 {
+		if c.to.RESP3() {
+			return c.to
+		}
+		return nil
+	}
+	to := t.Find(mode.Redirect)
+	if to != nil {
+		if to.RESP3() || to.Has() {
+			return to
+		}
+		return nil
+	}
+	if c.broken.Store(true); c.to.RESP3() {
+		r := wire.Reply{RESP3: true}
+		r.Push(2)
+		r.BulkString("tracking-redir-broken")
+		r.Integer(mode.Redirect)
+		m.Direct([]*pubsub.Client{c.to}, r.B, r.B)
+	}
+	return nil
 }

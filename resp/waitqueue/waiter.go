@@ -119,7 +119,6 @@ func (w *Waiter) joinStep(tx *engine.Tx, keys []engine.Key) {
 	}
 }
 
-// endStep is Tx.End for one of the steps of a waiter.
 func (w *Waiter) endStep(tx *engine.Tx) {
 	seen := tx.End()
 	w.mu.Lock()
@@ -309,7 +308,6 @@ func (w *Waiter) attempt(tx *engine.Tx, timedOut bool) bool {
 	return true
 }
 
-// popResult is the result of tryPop.
 type popResult uint8
 
 const (

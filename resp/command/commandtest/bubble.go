@@ -2,6 +2,7 @@ package commandtest
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,37 +16,18 @@ import (
 	"time"
 
 	"rlserver/internal/clock"
+	"rlserver/internal/listen"
 )
 
 // Pipes is a listener whose connections are in memory, so that synctest sees which goroutines wait
 // for them.
-type Pipes struct {
-	arriving chan net.Conn
-	closed   chan struct{}
-	once     sync.Once
-}
+type Pipes struct{ *listen.Handed }
 
 // NewPipes returns a listener that is open.
-func NewPipes() *Pipes { return &Pipes{arriving: make(chan net.Conn), closed: make(chan struct{})} }
+func NewPipes() *Pipes { return &Pipes{listen.NewHanded(&net.UnixAddr{})} }
 
 // Arrive hands the server's side of a connection to Accept.
-func (p *Pipes) Arrive(conn net.Conn) { p.arriving <- conn }
-
-func (p *Pipes) Accept() (net.Conn, error) {
-	select {
-	case conn := <-p.arriving:
-		return conn, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *Pipes) Addr() net.Addr { return &net.UnixAddr{} }
-
-func (p *Pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
+func (p *Pipes) Arrive(conn net.Conn) { p.Hand(context.Background(), conn) }
 
 // Bubble is the surroundings of a server in a synctest bubble: its clock, which has the time of the
 // bubble, and its clients. It is made in the bubble.

@@ -29,8 +29,6 @@ const (
 	errTwoTargets = engine.Error("ERR A client can only redirect to a single other client")
 )
 
-// track handles CLIENT TRACKING <ON | OFF> [REDIRECT client-id] [PREFIX prefix ...] [BCAST] [OPTIN]
-// [OPTOUT] [NOLOOP].
 func track(c *command.Call) error {
 	on, off := c.Args.Word("ON"), false
 	if !on {
@@ -51,11 +49,9 @@ func track(c *command.Call) error {
 	} else if err := c.Conn.Track().Set(m); err != nil {
 		return err
 	}
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
-// options takes the options of CLIENT TRACKING.
 func options(c *command.Call) (m tracking.Mode) {
 	a := &c.Args
 	for a.More() {
@@ -86,7 +82,6 @@ func options(c *command.Call) (m tracking.Mode) {
 	return m
 }
 
-// caching handles CLIENT CACHING <YES | NO>.
 func caching(c *command.Call) error {
 	m := c.Tracked.Mode()
 	switch {
@@ -104,31 +99,24 @@ func caching(c *command.Call) error {
 		return engine.ErrSyntax
 	}
 	c.Tracked.Caching = true
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
-// redirection handles CLIENT GETREDIR.
 func redirection(c *command.Call) error {
-	c.Reply.Integer(c.Tracked.Redirection())
-	return nil
+	return c.ReplyInteger(c.Tracked.Redirection(), nil)
 }
 
-// info handles CLIENT TRACKINGINFO.
 func info(c *command.Call) error {
 	flags := c.Tracked.Flags()
 	var prefixes []string
 	if m := c.Tracked.Mode(); m != nil {
 		prefixes = m.Prefixes
 	}
-	c.Reply.Mapping(3)
-	c.Reply.BulkString("flags")
-	c.Reply.Set(len(flags))
-	for _, flag := range flags {
-		c.Reply.BulkString(flag)
-	}
-	c.Reply.BulkString("redirect")
-	c.Reply.Integer(c.Tracked.Redirection())
-	c.Reply.BulkString("prefixes")
-	return c.ReplyStrings(prefixes)
+	command.Fields(&c.Reply, "flags", func() {
+		c.Reply.Set(len(flags))
+		for _, flag := range flags {
+			c.Reply.BulkString(flag)
+		}
+	}, "redirect", c.Tracked.Redirection(), "prefixes", prefixes)
+	return nil
 }

@@ -73,17 +73,13 @@ func viewOf(c *command.Call) *overview.Cluster { return c.Env.Cluster.View() }
 // accept handles calls for which nothing is to be done. The state of the cluster is stored with
 // each change.
 func accept(c *command.Call) error {
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
-// clusterKeySlot handles CLUSTER KEYSLOT key.
 func clusterKeySlot(c *command.Call) error {
-	c.Reply.Integer(int64(slot.Of(c.Args.Next())))
-	return nil
+	return c.ReplyInteger(int64(slot.Of(c.Args.Next())), nil)
 }
 
-// clusterMyID handles CLUSTER MYID.
 func clusterMyID(c *command.Call) error {
 	id := ""
 	v := viewOf(c)
@@ -129,7 +125,6 @@ func clusterInfo(c *command.Call) error {
 	return nil
 }
 
-// clusterNodes handles CLUSTER NODES.
 func clusterNodes(c *command.Call) error {
 	v := viewOf(c)
 	var b strings.Builder
@@ -203,33 +198,15 @@ func writeShardNode(r *wire.Reply, n *overview.Node) {
 	if !n.Up {
 		health = "fail"
 	}
-	ports := 0
-	for _, port := range []int{n.Port, n.TLSPort} {
-		if port != 0 {
-			ports++
-		}
-	}
-	r.Mapping(6 + ports)
-	r.BulkString("id")
-	r.BulkString(n.ID)
+	fields := []any{"id", n.ID}
 	if n.Port != 0 {
-		r.BulkString("port")
-		r.Integer(int64(n.Port))
+		fields = append(fields, "port", n.Port)
 	}
 	if n.TLSPort != 0 {
-		r.BulkString("tls-port")
-		r.Integer(int64(n.TLSPort))
+		fields = append(fields, "tls-port", n.TLSPort)
 	}
-	r.BulkString("ip")
-	r.BulkString(n.Host)
-	r.BulkString("endpoint")
-	r.BulkString(n.Host)
-	r.BulkString("role")
-	r.BulkString("master")
-	r.BulkString("replication-offset")
-	r.Integer(0)
-	r.BulkString("health")
-	r.BulkString(health)
+	command.Fields(r, append(fields, "ip", n.Host, "endpoint", n.Host, "role", "master", "replication-offset", 0,
+		"health", health)...)
 }
 
 // keyspaceOf returns the keyspace of a slot if this node leads it, otherwise nil.
@@ -265,7 +242,6 @@ func keysOf(at int, k *command.Keyspace, count int) (names []string) {
 	return names
 }
 
-// clusterCountKeys handles CLUSTER COUNTKEYSINSLOT slot.
 func clusterCountKeys(c *command.Call) error {
 	at := c.Args.Integer()
 	if err := c.Args.End(); err != nil {
@@ -274,11 +250,9 @@ func clusterCountKeys(c *command.Call) error {
 	if !isSlot(at) {
 		return errBadSlot
 	}
-	c.Reply.Integer(int64(len(keysOf(int(at), keyspaceOf(c, int(at)), math.MaxInt))))
-	return nil
+	return c.ReplyInteger(int64(len(keysOf(int(at), keyspaceOf(c, int(at)), math.MaxInt))), nil)
 }
 
-// clusterGetKeys handles CLUSTER GETKEYSINSLOT slot count.
 func clusterGetKeys(c *command.Call) error {
 	at, count := c.Args.Integer(), c.Args.Integer()
 	if err := c.Args.End(); err != nil {
@@ -293,4 +267,41 @@ func clusterGetKeys(c *command.Call) error {
 		c.Reply.BulkString(name)
 	}
 	return nil
+}
+
+// ErrCrossSlot is Redis' error for keys in several slots.
+const ErrCrossSlot = engine.Error("CROSSSLOT Keys in request don't hash to the same slot")
+
+// ErrWholeKeyspace is the error of a command that needs all keys of the cluster.
+const ErrWholeKeyspace = engine.Error("ERR this command is not available in a cluster: no node has all keys")
+
+const errOtherSlots = engine.Error("CROSSSLOT the keys of one call have to be in one slot of the cluster: keys with " +
+	"the same {tag} are, such as {user1}:minute and {user1}:day")
+
+const errOtherNetworks = engine.Error("CROSSSLOT the policies count this address as networks in different " +
+	"slots of the cluster: give them the same IP4 and IP6, or check them in one call each")
+
+// SlotOf returns the slot of keys. ok is false if they are in several.
+func SlotOf(keys []engine.Key) (at int, ok bool) {
+	at = slot.Of(keys[0].Name)
+	for i := range keys[1:] {
+		if slot.Of(keys[1+i].Name) != at {
+			return at, false
+		}
+	}
+	return at, true
+}
+
+// CrossSlot returns the error for a call with keys in several slots, or in another one than those
+// before it in a transaction: Redis' for commands that Redis has. For others it teaches.
+func CrossSlot(p *command.Prepared, keys []engine.Key) error {
+	_, together := SlotOf(keys)
+	byPolicies := p.Command.HashKeys != nil && string(keys[0].Name) != string(p.NamedKey())
+	switch {
+	case byPolicies && !together: // they are of one id, so it is an address
+		return errOtherNetworks
+	case p.Command.Group == "ratelimit":
+		return errOtherSlots
+	}
+	return ErrCrossSlot
 }

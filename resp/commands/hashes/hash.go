@@ -20,7 +20,7 @@ func init() {
 		command.OnKey("hgetall", 2, command.Readonly, "RO access", hgetall),
 		command.OnKey("hkeys", 2, command.Readonly, "RO access", hkeys),
 		command.OnKey("hvals", 2, command.Readonly, "RO access", hvals),
-		command.OnKey("hlen", 2, command.Readonly|command.Fast, "RO", hlen),
+		command.OnKey("hlen", 2, command.Readonly|command.Fast, "RO", command.Length((*engine.Tx).Hash)),
 		command.OnKey("hexists", 3, command.Readonly|command.Fast, "RO", hexists),
 		command.OnKey("hstrlen", 3, command.Readonly|command.Fast, "RO", hstrlen),
 		command.OnKey("hdel", -3, command.Write|command.Fast, "RW delete", hdel),
@@ -43,12 +43,10 @@ const (
 	errFieldsMismatch = engine.Error("ERR The `numfields` parameter must match the number of arguments")
 )
 
-// hset handles HSET key field value [field value ...].
 func hset(c *command.Call) error {
 	return c.ReplyCount(setFields(c))
 }
 
-// hmset handles HMSET key field value [field value ...].
 func hmset(c *command.Call) error {
 	_, err := setFields(c)
 	return c.ReplyOK(err)
@@ -62,7 +60,6 @@ func setFields(c *command.Call) (added int, err error) {
 	return c.Tx.HSet(k, pairs)
 }
 
-// hsetnx handles HSETNX key field value.
 func hsetnx(c *command.Call) error {
 	k, pair := c.Args.Key(), c.Args.Rest()
 	h, err := open(c, k)
@@ -84,7 +81,6 @@ func open(c *command.Call, k engine.Key) (object.HashView, error) {
 	return c.Tx.Hash(k)
 }
 
-// hget handles HGET key field.
 func hget(c *command.Call) error {
 	value, found, err := oneField(c)
 	return c.ReplyOrNull(value, found, err)
@@ -98,19 +94,16 @@ func oneField(c *command.Call) (value []byte, found bool, err error) {
 	return object.BytesOf(text), found, err
 }
 
-// hexists handles HEXISTS key field.
 func hexists(c *command.Call) error {
 	_, found, err := oneField(c)
 	return c.ReplyFlag(found, err)
 }
 
-// hstrlen handles HSTRLEN key field.
 func hstrlen(c *command.Call) error {
 	value, _, err := oneField(c)
 	return c.ReplyCount(len(value), err)
 }
 
-// hmget handles HMGET key field [field ...].
 func hmget(c *command.Call) error {
 	k, fields := c.Args.Key(), c.Args.Rest()
 	h, err := open(c, k)
@@ -126,7 +119,6 @@ func hmget(c *command.Call) error {
 	return nil
 }
 
-// hgetall handles HGETALL key.
 func hgetall(c *command.Call) error {
 	return fields(c, (*wire.Reply).Mapping, func(field, value string) {
 		c.Reply.BulkString(field)
@@ -134,12 +126,10 @@ func hgetall(c *command.Call) error {
 	})
 }
 
-// hkeys handles HKEYS key.
 func hkeys(c *command.Call) error {
 	return fields(c, (*wire.Reply).Array, func(field, _ string) { c.Reply.BulkString(field) })
 }
 
-// hvals handles HVALS key.
 func hvals(c *command.Call) error {
 	return fields(c, (*wire.Reply).Array, func(_, value string) { c.Reply.BulkString(value) })
 }
@@ -167,20 +157,12 @@ func fields(c *command.Call, begin func(*wire.Reply, int), writeField func(field
 	return write(c)
 }
 
-// hlen handles HLEN key.
-func hlen(c *command.Call) error {
-	h, err := open(c, c.Args.Key())
-	return c.ReplyCount(h.Len(), err)
-}
-
-// hdel handles HDEL key field [field ...].
 func hdel(c *command.Call) error {
 	k, fields := c.Args.Key(), c.Args.Rest()
 
 	return c.ReplyCount(c.Tx.HDel(k, fields))
 }
 
-// hgetdel handles HGETDEL key FIELDS numfields field [field ...].
 func hgetdel(c *command.Call) error {
 	k := c.Args.Key()
 	h, err := c.Tx.Hash(k)
@@ -212,7 +194,6 @@ func hgetdel(c *command.Call) error {
 	return nil
 }
 
-// hincrby handles HINCRBY key field increment.
 func hincrby(c *command.Call) error {
 	k, field, by := c.Args.Key(), c.Args.Next(), c.Args.Integer()
 	h, err := open(c, k)
@@ -234,7 +215,6 @@ func hincrby(c *command.Call) error {
 	return c.ReplyInteger(sum, err)
 }
 
-// hincrbyfloat handles HINCRBYFLOAT key field increment.
 func hincrbyfloat(c *command.Call) error {
 	k, field := c.Args.Key(), c.Args.Next()
 	by := c.Args.LongDoubleIn(c.Args.Next(), nil, engine.ErrNotFloat)
@@ -264,7 +244,6 @@ func hincrbyfloat(c *command.Call) error {
 	return nil
 }
 
-// hscan handles HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES].
 func hscan(c *command.Call) error {
 	all := func(k engine.Key) (int, command.Scan, error) {
 		h, err := c.Tx.Hash(k)
@@ -276,7 +255,6 @@ func hscan(c *command.Call) error {
 	return c.ScanElements(true, all, func(r *wire.Reply, e command.Element) { r.BulkString(e.Value) })
 }
 
-// hrandfield handles HRANDFIELD key [count [WITHVALUES]].
 func hrandfield(c *command.Call) error {
 	k := c.Args.Key()
 	if !c.Args.More() {

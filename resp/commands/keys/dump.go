@@ -125,8 +125,7 @@ type restoring struct {
 	idle, uses        int64 // -1: not given
 }
 
-// restore handles RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ
-// frequency]. As in Redis, the options are checked first.
+// restore checks the options first, as Redis does.
 func restore(c *command.Call) error {
 	k := c.Args.Key()
 	ttl, text := command.Args{List: [][]byte{c.Args.Next()}}, c.Args.Next()

@@ -20,10 +20,10 @@ func init() {
 	command.Register("generic",
 		&command.Command{Name: "sort", Arity: -2, Flags: command.Write | command.DenyOOM,
 			Categories: "set sortedset list dangerous", Keys: []command.KeySpec{source, by, target},
-			Reaches: sortReaches, Refused: sortRefused, Run: func(c *command.Call) error { return sortSet(c, true) }},
+			Reaches: sortReaches, Refused: sortRefused, Run: command.With(sortSet, true)},
 		&command.Command{Name: "sort_ro", Arity: -2, Flags: command.Readonly,
 			Categories: "set sortedset list dangerous", Keys: []command.KeySpec{source, by},
-			Reaches: sortReaches, Refused: sortRefused, Run: func(c *command.Call) error { return sortSet(c, false) }},
+			Reaches: sortReaches, Refused: sortRefused, Run: command.With(sortSet, false)},
 	)
 }
 
@@ -49,7 +49,6 @@ type sorting struct {
 	text  chunks
 }
 
-// sortable is an element to be sorted.
 type sortable struct {
 	element []byte
 	weight  []byte // sort key with ALPHA; nil: not found
@@ -80,9 +79,8 @@ func sortRefused(words [][]byte) error {
 	return errSortGet
 }
 
-// sortSet handles SORT and SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC |
-// DESC] [ALPHA] [STORE destination]. It collects the elements under the locks, and sorts and
-// replies after they are released.
+// sortSet handles SORT and SORT_RO. It collects the elements under the locks, and sorts and replies
+// after they are released.
 func sortSet(c *command.Call, stores bool) error {
 	k := c.Args.Key()
 	q := parseSorting(c, stores)

@@ -10,24 +10,29 @@ import (
 )
 
 func init() {
+	const flags = command.Write | command.NoScript | command.Blocking
+	ends := []command.KeySpec{command.Key("RW access delete", 1), command.Key("RW insert", 2)}
 	command.Register("list",
 		pops("lpop", false), pops("rpop", true),
 		command.OnKey("ltrim", 4, command.Write, "RW delete", ltrim),
 		command.OnKey("lrem", 4, command.Write, "RW delete", lrem),
-		&command.Command{Name: "lmove", Arity: 5, Flags: command.Write | command.DenyOOM,
-			Keys: []command.KeySpec{command.Key("RW access delete", 1), command.Key("RW insert", 2)}, Run: lmove},
-		&command.Command{Name: "rpoplpush", Arity: 3, Flags: command.Write | command.DenyOOM,
-			Keys: []command.KeySpec{command.Key("RW access delete", 1), command.Key("RW insert", 2)},
-			Run:  mover{fromRight: true}.moveNow},
+		&command.Command{Name: "lmove", Arity: 5, Flags: command.Write | command.DenyOOM, Keys: ends, Run: lmove},
+		&command.Command{Name: "rpoplpush", Arity: 3, Flags: command.Write | command.DenyOOM, Keys: ends,
+			Run: mover{fromRight: true}.moveNow},
 		&command.Command{Name: "lmpop", Arity: -4, Flags: command.Write | command.MovableKeys,
 			Keys: []command.KeySpec{command.KeysCounted("RW access delete", 1)}, Run: lmpop},
+		blockingPops("blpop", false), blockingPops("brpop", true),
+		&command.Command{Name: "blmove", Arity: 6, Flags: flags | command.DenyOOM, Keys: ends, Run: blmove},
+		&command.Command{Name: "brpoplpush", Arity: 4, Flags: flags | command.DenyOOM, Keys: ends,
+			Run: command.With(moveOrWait, mover{fromRight: true})},
+		&command.Command{Name: "blmpop", Arity: -5, Flags: command.Write | command.Blocking | command.MovableKeys,
+			Keys: []command.KeySpec{command.KeysCounted("RW access delete", 2)}, Run: blmpop},
 	)
 }
 
 // pops declares LPOP or RPOP, see pop.
 func pops(name string, right bool) *command.Command {
-	return command.OnKey(name, -2, command.Write|command.Fast, "RW access delete",
-		func(c *command.Call) error { return pop(c, right) })
+	return command.OnKey(name, -2, command.Write|command.Fast, "RW access delete", command.With(pop, right))
 }
 
 // pop handles LPOP and RPOP key [count].
@@ -68,7 +73,6 @@ func ends(l list.View, n int64, right bool) (lo, hi int) {
 	return 0, hi
 }
 
-// ltrim handles LTRIM key start stop.
 func ltrim(c *command.Call) error {
 	k, start, stop := c.Args.Key(), c.Args.Integer(), c.Args.Integer()
 	l, err := open(c, k)
@@ -84,11 +88,9 @@ func ltrim(c *command.Call) error {
 		c.Tx.Rewrote(k, effect.RemoveSpan)
 	}
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
-// lrem handles LREM key count element.
 func lrem(c *command.Call) error {
 	k, count, element := c.Args.Key(), c.Args.Integer(), c.Args.Next()
 	l, err := open(c, k)
@@ -103,8 +105,7 @@ func lrem(c *command.Call) error {
 	found := s.find(l, element)
 	removeAll(c, k, found, count < 0)
 
-	c.Reply.Count(len(found))
-	return nil
+	return c.ReplyCount(len(found), nil)
 }
 
 // removeAll removes the elements of some ranks, which ascend, or descend if reverse.
@@ -123,7 +124,6 @@ func removeAll(c *command.Call, k engine.Key, ranks []int, reverse bool) {
 	}
 }
 
-// lmove handles LMOVE source destination LEFT | RIGHT LEFT | RIGHT.
 func lmove(c *command.Call) error {
 	c.Args.CountedKeys(2, 2)
 	m := mover{fromRight: c.Args.Either("RIGHT", "LEFT"), toRight: c.Args.Either("RIGHT", "LEFT")}
@@ -211,7 +211,6 @@ func first(tx *engine.Tx, keys []engine.Key) (k engine.Key, l list.View, err err
 	return k, l, nil
 }
 
-// lmpop handles LMPOP numkeys key [key ...] LEFT | RIGHT [COUNT count].
 func lmpop(c *command.Call) error {
 	keys, right, n := c.Args.Pops("LEFT", "RIGHT")
 	if err := c.Args.End(); err != nil {
@@ -236,3 +235,32 @@ func lmpop(c *command.Call) error {
 
 // popsMany returns what pops n elements for LMPOP and BLMPOP.
 func popsMany(right bool, n int64) command.Popper { return popper{n: n, right: right, many: true} }
+
+// blockingPops declares BLPOP or BRPOP key [key ...] timeout.
+func blockingPops(name string, right bool) *command.Command {
+	return &command.Command{Name: name, Arity: -3, Flags: command.Write | command.NoScript | command.Blocking,
+		Keys: []command.KeySpec{{Access: "RW access delete", Begin: 1, Last: -2, Step: 1}},
+		Run:  func(c *command.Call) error { return c.PopOne(popper{n: 1, right: right}) }}
+}
+
+func blmove(c *command.Call) error {
+	ends := command.Args{List: c.Args.List[2:4]}
+	m := mover{fromRight: ends.Either("RIGHT", "LEFT"), toRight: ends.Either("RIGHT", "LEFT")}
+	if ends.Err != nil {
+		return ends.Err
+	}
+	return moveOrWait(c, m)
+}
+
+// moveOrWait moves an element from the first key of the call to the second, or waits for one up to
+// the timeout that is its last word.
+func moveOrWait(c *command.Call, m mover) error {
+	timeout := command.Args{List: c.Args.List[len(c.Args.List)-1:]}
+	wait := timeout.Timeout()
+	if timeout.Err != nil {
+		return timeout.Err
+	}
+	return c.PopOrWait(c.Keys, 1, wait, m)
+}
+
+func blmpop(c *command.Call) error { return c.PopMany("LEFT", "RIGHT", popsMany) }

@@ -14,17 +14,15 @@ func init() {
 	shard := []command.KeySpec{command.KeysToEnd("not_key", 1, 1)}
 	command.Register("pubsub",
 		&command.Command{Name: "subscribe", Arity: -2, Flags: own, Channels: command.AllChannels,
-			Run: func(c *command.Call) error { return subscribe(c, pubsub.Channels) }},
-		&command.Command{Name: "unsubscribe", Arity: -1, Flags: own,
-			Run: func(c *command.Call) error { return unsubscribe(c, pubsub.Channels) }},
+			Run: command.With(subscribe, pubsub.Channels)},
+		&command.Command{Name: "unsubscribe", Arity: -1, Flags: own, Run: command.With(unsubscribe, pubsub.Channels)},
 		&command.Command{Name: "psubscribe", Arity: -2, Flags: own, Channels: command.ChannelPatterns,
-			Run: func(c *command.Call) error { return subscribe(c, pubsub.Patterns) }},
-		&command.Command{Name: "punsubscribe", Arity: -1, Flags: own,
-			Run: func(c *command.Call) error { return unsubscribe(c, pubsub.Patterns) }},
+			Run: command.With(subscribe, pubsub.Patterns)},
+		&command.Command{Name: "punsubscribe", Arity: -1, Flags: own, Run: command.With(unsubscribe, pubsub.Patterns)},
 		&command.Command{Name: "ssubscribe", Arity: -2, Flags: own, Channels: command.AllChannels, Keys: shard,
-			Run: func(c *command.Call) error { return subscribe(c, pubsub.Shards) }},
+			Run: command.With(subscribe, pubsub.Shards)},
 		&command.Command{Name: "sunsubscribe", Arity: -1, Flags: own, Keys: shard,
-			Run: func(c *command.Call) error { return unsubscribe(c, pubsub.Shards) }},
+			Run: command.With(unsubscribe, pubsub.Shards)},
 		&command.Command{Name: "publish", Arity: 3, Flags: flags | command.Fast | command.MayChange,
 			Channels: command.OneChannel, Run: publish},
 		&command.Command{Name: "spublish", Arity: 3, Flags: flags | command.Fast | command.MayChange,
@@ -36,20 +34,15 @@ func init() {
 // inspection returns the declaration of PUBSUB.
 func inspection(flags command.Flags) *command.Command {
 	return &command.Command{Name: "pubsub", Arity: -2, Subs: []*command.Command{
-		{Name: "channels", Arity: -2, Flags: flags,
-			Run: func(c *command.Call) error { return names(c, pubsub.Channels) }},
+		{Name: "channels", Arity: -2, Flags: flags, Run: command.With(names, pubsub.Channels)},
 		command.HelpSince("6.2.0"),
 		{Name: "numpat", Arity: 2, Flags: flags, Run: patterns},
-		{Name: "numsub", Arity: -2, Flags: flags,
-			Run: func(c *command.Call) error { return subscribers(c, pubsub.Channels) }},
-		{Name: "shardchannels", Arity: -2, Flags: flags,
-			Run: func(c *command.Call) error { return names(c, pubsub.Shards) }},
-		{Name: "shardnumsub", Arity: -2, Flags: flags,
-			Run: func(c *command.Call) error { return subscribers(c, pubsub.Shards) }},
+		{Name: "numsub", Arity: -2, Flags: flags, Run: command.With(subscribers, pubsub.Channels)},
+		{Name: "shardchannels", Arity: -2, Flags: flags, Run: command.With(names, pubsub.Shards)},
+		{Name: "shardnumsub", Arity: -2, Flags: flags, Run: command.With(subscribers, pubsub.Shards)},
 	}}
 }
 
-// subscribe handles SUBSCRIBE, PSUBSCRIBE and SSUBSCRIBE.
 func subscribe(c *command.Call, kind pubsub.Kind) error {
 	list, m := c.Args.Rest(), c.Conn.Messages()
 	if kind == pubsub.Shards && c.Executing {
@@ -68,22 +61,17 @@ func subscribe(c *command.Call, kind pubsub.Kind) error {
 	return nil
 }
 
-// unsubscribe handles UNSUBSCRIBE, PUNSUBSCRIBE and SUNSUBSCRIBE.
 func unsubscribe(c *command.Call, kind pubsub.Kind) error {
 	c.Conn.Messages().Unsubscribe(kind, c.Args.Rest(), &c.Reply)
 	return nil
 }
 
-// publish handles PUBLISH channel message.
 func publish(c *command.Call) error {
-	c.Reply.Count(c.Conn.Messages().Publish(c.Args.Next(), c.Args.Next()))
-	return nil
+	return c.ReplyCount(c.Conn.Messages().Publish(c.Args.Next(), c.Args.Next()), nil)
 }
 
-// publishShard handles SPUBLISH shardchannel message.
 func publishShard(c *command.Call) error {
-	c.Reply.Count(c.Conn.Messages().PublishShard(c.Args.Next(), c.Args.Next()))
-	return nil
+	return c.ReplyCount(c.Conn.Messages().PublishShard(c.Args.Next(), c.Args.Next()), nil)
 }
 
 // names handles PUBSUB CHANNELS [pattern] and PUBSUB SHARDCHANNELS [pattern].
@@ -102,10 +90,8 @@ func names(c *command.Call, kind pubsub.Kind) error {
 	return c.ReplyStrings(list)
 }
 
-// patterns handles PUBSUB NUMPAT.
 func patterns(c *command.Call) error {
-	c.Reply.Count(c.Env.Channels.Count(pubsub.Patterns))
-	return nil
+	return c.ReplyCount(c.Env.Channels.Count(pubsub.Patterns), nil)
 }
 
 // subscribers handles PUBSUB NUMSUB [channel ...] and PUBSUB SHARDNUMSUB [shardchannel ...].

@@ -2,7 +2,6 @@ package scripting
 
 import (
 	"bytes"
-	"fmt"
 
 	"rlserver/engine"
 	"rlserver/internal/acl"
@@ -30,8 +29,8 @@ const (
 
 // undeclared returns the error for a key that the call of the script does not declare.
 func undeclared(name []byte) error {
-	return engine.Error(fmt.Sprintf("ERR the script uses the key '%.128s', which its call does not declare: pass each "+
-		"key as one of the KEYS, after numkeys; or set lua-undeclared-keys to yes, and scripts hold all keys", name))
+	return engine.Errorf("ERR the script uses the key '%.128s', which its call does not declare: pass each "+
+		"key as one of the KEYS, after numkeys; or set lua-undeclared-keys to yes, and scripts hold all keys", name)
 }
 
 // Do implements lua.Host.

@@ -16,7 +16,9 @@ const (
 	errUnkillable  = engine.Error("UNKILLABLE Sorry the script already executed write commands against the dataset. " +
 		"You can either wait the script termination or kill the server in a hard way using the SHUTDOWN " +
 		"NOSAVE command.")
-	errNoMatch = engine.Error("NOSCRIPT No matching script. Please use EVAL.")
+	errNoMatch   = engine.Error("NOSCRIPT No matching script. Please use EVAL.")
+	errTextLong  = engine.Error("ERR the script is too long: 4 MB are allowed")
+	errAheadLong = engine.Error("ERR the new scripts of a transaction are too long: 4 MB are allowed together")
 )
 
 const (
@@ -26,8 +28,6 @@ const (
 	// many times its length.
 	maxText = 4 << 20
 )
-
-const errTextLong = engine.Error("ERR the script is too long: 4 MB are allowed")
 
 // scriptFlush handles SCRIPT FLUSH [ASYNC | SYNC]. On a node of a cluster it also drops the scripts
 // that ran without keys.
@@ -42,8 +42,7 @@ func scriptFlush(c *command.Call) error {
 	if home := c.Env.Home; home != c.Env.Engine {
 		home.Scripts.Flush(c.Env.Clock())
 	}
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // changeable returns why scripts cannot be added or dropped now, or nil.
@@ -124,7 +123,6 @@ func scriptShow(c *command.Call) error {
 	return nil
 }
 
-// scriptExists handles SCRIPT EXISTS sha1 [sha1 ...].
 func scriptExists(c *command.Call) error {
 	c.Reply.Array(c.Args.Left())
 	for c.Args.More() {
@@ -135,20 +133,17 @@ func scriptExists(c *command.Call) error {
 	return nil
 }
 
-// scriptKill handles SCRIPT KILL.
 func scriptKill(c *command.Call) error {
 	killed, others := c.Env.Scripts.Kill()
 	switch {
 	case killed > 0:
-		c.Reply.OK()
-		return nil
+		return c.ReplyOK(nil)
 	case others > 0:
 		return errUnkillable
 	}
 	return errNotBusy
 }
 
-// scriptLoad handles SCRIPT LOAD script.
 func scriptLoad(c *command.Call) error {
 	err := changeable(c)
 	if err != nil {
@@ -278,4 +273,66 @@ func compile(c *command.Call, sha, text string) (*lua.Entry, error) {
 		c.Env.Log.Info("a script has flags that have no effect here", "script", e.SHA, "flags", unknown)
 	}
 	return e, nil
+}
+
+// compileAhead compiles the scripts of a transaction before its locks are taken: to compile one
+// takes up to a second, and others wait meanwhile. What SCRIPT FLUSH drops within the transaction
+// is not compiled again.
+func compileAhead(c *command.Call, calls []command.Prepared) (release func(), err error) {
+	a := aheadOf{Call: c}
+	defer func() {
+		if release == nil { // an error, or a panic
+			a.release()
+		}
+	}()
+	for i := range calls {
+		if calls[i].Command.Ahead != nil {
+			if err := a.compile(calls[i].Words[calls[i].Name]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return a.release, nil
+}
+
+// aheadOf are the scripts of a transaction.
+type aheadOf struct {
+	*command.Call
+	kept  []string // their names
+	bytes int      // of those that are new
+}
+
+func (a *aheadOf) release() { a.Env.Scripts.Forget(a.kept) }
+
+// compile compiles a script with a text or, if it is known, a name.
+func (a *aheadOf) compile(word []byte) error {
+	if sha, isName := shaOf(word); isName {
+		if s, _ := known(a.Env, string(sha[:])); s != nil {
+			compiled(a.Call, s) // its error is that of the call
+		}
+		return nil
+	}
+	sha := ""
+	if s := a.Env.Engine.Scripts.FindText(word); s != nil {
+		sha = s.SHA
+	} else {
+		sha = lua.SHA1(string(word))
+		if _, _, done := a.Env.Scripts.Ahead(sha); !done {
+			a.bytes += len(word)
+		}
+	}
+	if a.bytes > maxText {
+		return errAheadLong
+	}
+	e, err := compileText(a.Call, sha, string(word))
+	a.Env.Scripts.Keep(sha, e, err)
+	a.kept = append(a.kept, sha)
+	return nil
+}
+
+func compileText(c *command.Call, sha, text string) (*lua.Entry, error) {
+	if s, _ := known(c.Env, sha); s != nil {
+		return compiled(c, s)
+	}
+	return compile(c, sha, text)
 }

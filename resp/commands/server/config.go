@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -95,7 +94,7 @@ func parseChanges(a *command.Args) (changes []config.Change, err error) {
 		switch {
 		case change.Parameter == nil || change.StartOnly:
 			const format = "ERR Unknown option or number of arguments for CONFIG SET - '%.128s'"
-			return nil, engine.Error(fmt.Sprintf(format, change.Called))
+			return nil, engine.Errorf(format, change.Called)
 		case change.Set == nil:
 			return nil, change.Refuse(config.ErrImmutable)
 		case slices.ContainsFunc(changes, sameParameter):
@@ -106,7 +105,6 @@ func parseChanges(a *command.Args) (changes []config.Change, err error) {
 	return changes, nil
 }
 
-// configResetStat handles CONFIG RESETSTAT.
 func configResetStat(c *command.Call) error {
 	c.Tx.ResetStats()
 	own := c.Env.Engine
@@ -119,16 +117,13 @@ func configResetStat(c *command.Call) error {
 	})
 	c.Conn.FlushStats()
 	c.Env.Server.ResetFigures()
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
-// configRewrite handles CONFIG REWRITE.
 func configRewrite(c *command.Call) error {
 	switch err := c.Env.Settings.Rewrite(); err {
 	case nil:
-		c.Reply.OK()
-		return nil
+		return c.ReplyOK(nil)
 	case config.ErrNoFile:
 		return engine.Error("ERR The server is running without a config file")
 	default:

@@ -79,22 +79,18 @@ func ifDebugAllowed(run func(*command.Call) error) func(*command.Call) error {
 	}
 }
 
-// debugLog handles DEBUG LOG message.
 func debugLog(c *command.Call) error {
 	c.Env.Log.Warn("DEBUG LOG", "client", c.Client, "message", fmt.Sprintf("%.1024s", c.Args.Next()))
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
-// debugSetActiveExpire handles DEBUG SET-ACTIVE-EXPIRE <0 | 1>.
 func debugSetActiveExpire(c *command.Call) error {
 	active := c.Args.Integer()
 	if err := c.Args.End(); err != nil {
 		return err
 	}
 	c.Env.Settings.Paused.Store(active == 0)
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // debugSleep handles DEBUG SLEEP seconds. It blocks only this connection, where Redis blocks all.
@@ -115,11 +111,9 @@ func debugSleep(c *command.Call) error {
 	} else {
 		sleep()
 	}
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
-// debugError handles DEBUG ERROR message.
 func debugError(c *command.Call) error { return engine.Error(c.Args.Next()) }
 
 // mergeDigests replies with the result that DEBUG DIGEST would have if all keys were in one
@@ -145,13 +139,11 @@ func mergeDigests(m *command.Merger) {
 	}
 }
 
-// debugDigest handles DEBUG DIGEST.
 func debugDigest(c *command.Call) error {
 	writeDigest(&c.Reply, c.Tx.DigestAll())
 	return nil
 }
 
-// debugDigestValue handles DEBUG DIGEST-VALUE key [key ...].
 func debugDigestValue(c *command.Call) error {
 	c.Reply.Array(c.Args.Left())
 	for c.Args.More() {
@@ -204,6 +196,5 @@ func debugReload(c *command.Call) error {
 	c.Tx.End()
 
 	c.Env.Log.Warn("DEBUG RELOAD", "client", c.Client, "keys", keys)
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }

@@ -24,6 +24,8 @@ func init() {
 	command.Register("server",
 		&command.Command{Name: "info", Arity: -1, Flags: command.Loading | command.Stale | command.Stepwise,
 			Categories: "dangerous", Run: info},
+		&command.Command{Name: "time", Arity: 1, Flags: command.Loading | command.Stale | command.Fast,
+			Run: serverTime},
 	)
 }
 
@@ -52,7 +54,6 @@ var sections = []section{
 	{name: "Keyspace", write: writeKeyspace, keys: true},
 }
 
-// info handles INFO [section [section ...]].
 func info(c *command.Call) error {
 	wanted := make(map[string]bool)
 	usual, all := !c.Args.More(), false
@@ -68,7 +69,10 @@ func info(c *command.Call) error {
 	keys := false
 	for _, s := range sections {
 		if all || usual && !s.extra || wanted[strings.ToLower(s.name)] {
-			r.section(s.name)
+			if r.Len() > 0 {
+				r.WriteString("\r\n")
+			}
+			r.WriteString("# " + s.name + "\r\n")
 			s.write(&r)
 			keys = keys || s.keys
 		}
@@ -89,13 +93,6 @@ type report struct {
 	env     *command.Env
 	tx      *engine.Tx // within EXEC it holds all locks
 	figures command.Figures
-}
-
-func (r *report) section(name string) {
-	if r.Len() > 0 {
-		r.WriteString("\r\n")
-	}
-	r.WriteString("# " + name + "\r\n")
 }
 
 // zero writes fields of features that this server lacks, as monitoring programs expect them: their
@@ -297,14 +294,15 @@ func writeReplication(r *report) {
 }
 
 func writeCPU(r *report) {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
-		r.field("used_cpu_sys", fmt.Sprintf("%.6f", time.Duration(u.Stime.Nano()).Seconds()))
-		r.field("used_cpu_user", fmt.Sprintf("%.6f", time.Duration(u.Utime.Nano()).Seconds()))
-	}
-	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u) == nil {
-		r.field("used_cpu_sys_children", fmt.Sprintf("%.6f", time.Duration(u.Stime.Nano()).Seconds()))
-		r.field("used_cpu_user_children", fmt.Sprintf("%.6f", time.Duration(u.Utime.Nano()).Seconds()))
+	for _, of := range []struct {
+		who    int
+		suffix string
+	}{{syscall.RUSAGE_SELF, ""}, {syscall.RUSAGE_CHILDREN, "_children"}} {
+		var u syscall.Rusage
+		if syscall.Getrusage(of.who, &u) == nil {
+			r.field("used_cpu_sys"+of.suffix, fmt.Sprintf("%.6f", time.Duration(u.Stime.Nano()).Seconds()))
+			r.field("used_cpu_user"+of.suffix, fmt.Sprintf("%.6f", time.Duration(u.Utime.Nano()).Seconds()))
+		}
 	}
 }
 
@@ -370,4 +368,17 @@ func writePolicies(r *report) {
 		r.field("policy_"+strings.ReplaceAll(p.Name(), ":", "%3A"), fmt.Sprintf("shadow=%d,admitted=%d,denied=%d",
 			boolDigit(p.Shadow()), d.Admitted, d.Denied+d.ShadowDenied))
 	}
+}
+
+// serverTime handles TIME. It uses the clock of the limiters, which counts milliseconds. Within a
+// transaction it is the time at which the others of its calls decide.
+func serverTime(c *command.Call) error {
+	now := c.Env.Clock()
+	if c.Executing {
+		now = c.Tx.Now()
+	}
+	c.Reply.Array(2)
+	c.Reply.BulkInteger(now / 1000)
+	c.Reply.BulkInteger(now % 1000 * 1000)
+	return nil
 }

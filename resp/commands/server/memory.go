@@ -47,8 +47,7 @@ func memoryUsage(c *command.Call) error {
 		c.Reply.Null()
 		return nil
 	}
-	c.Reply.Integer(bytes)
-	return nil
+	return c.ReplyInteger(bytes, nil)
 }
 
 // memoryStats handles MEMORY STATS, with the fields of Redis. Of what this server does not have, or
@@ -165,14 +164,11 @@ func memoryMallocStats(c *command.Call) error {
 	return nil
 }
 
-// memoryPurge handles MEMORY PURGE.
 func memoryPurge(c *command.Call) error {
 	c.Env.Server.FreeMemory()
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
-// memoryDoctor handles MEMORY DOCTOR: it checks for known problems and says what to do.
 func memoryDoctor(c *command.Call) error {
 	figures := c.Env.Server.Figures()
 	used, most := figures.Memory, c.Env.Settings.MaxMemory()

@@ -50,8 +50,7 @@ func save(c *command.Call) error {
 		return errNotSaved
 	}
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
 // startable returns why no snapshot can be started now, or nil. One that needs the keys of a script
@@ -66,7 +65,6 @@ func startable(c *command.Call) error {
 	return nil
 }
 
-// bgsave handles BGSAVE [SCHEDULE].
 func bgsave(c *command.Call) error {
 	schedule := c.Args.Word("SCHEDULE")
 	if err := c.Args.End(); err != nil {
@@ -118,8 +116,7 @@ func lastsave(c *command.Call) error {
 	if c.Env.Store != nil {
 		t = c.Env.Store.Status()
 	}
-	c.Reply.Integer(lastSaveTime(c.Env, t))
-	return nil
+	return c.ReplyInteger(lastSaveTime(c.Env, t), nil)
 }
 
 // lastSaveTime returns the time of the last successful snapshot, or of the start if there is none,

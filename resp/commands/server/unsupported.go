@@ -2,11 +2,18 @@ package server
 
 import (
 	"rlserver/engine"
+	"rlserver/internal/grammar"
 	"rlserver/resp/command"
 )
 
 func init() {
-	command.Register("server",
+	replicaOf := func(name string) *command.Command {
+		return &command.Command{Name: name, Arity: 3,
+			Flags:   command.Admin | command.NoScript | command.Stale | command.NoAsyncLoading,
+			Refused: command.NotInCluster(errReplicaOf), Run: replicateNothing}
+	}
+	command.Register("server", replicaOf("replicaof"), replicaOf("slaveof"),
+		&command.Command{Name: "lolwut", Arity: -1, Flags: command.Readonly | command.Fast, Run: lolwut},
 		&command.Command{Name: "function", Arity: -2, Group: "scripting", Subs: []*command.Command{
 			{Name: "flush", Arity: -2, Flags: command.NoScript | command.Write, Run: functionFlush},
 			command.HelpSince("7.0.0"),
@@ -27,6 +34,11 @@ const (
 	errFunctionFlush = engine.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
 	errWaitTimeout   = engine.Error("ERR timeout is not an integer or out of range")
 	errWaitNegative  = engine.Error("ERR timeout is negative")
+	// as in Redis, of SLAVEOF too
+	errReplicaOf  = engine.Error("ERR REPLICAOF not allowed in cluster mode.")
+	errMasterPort = engine.Error("ERR Invalid master port")
+	errNoReplicas = engine.Error("ERR this server is not a replica of another one: several servers replicate each " +
+		"other as a cluster, which starts with --cluster-enabled yes. REPLICAOF NO ONE changes nothing")
 )
 
 // functionFlush handles FUNCTION FLUSH [ASYNC | SYNC]. It replies OK: clients flush at their start,
@@ -38,11 +50,10 @@ func functionFlush(c *command.Call) error {
 	case c.Args.More() && !c.Args.Word("ASYNC") && !c.Args.Word("SYNC"):
 		return errFunctionFlush
 	}
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
-// moduleList handles MODULE LIST: there are no modules.
+// moduleList replies that there are no modules.
 func moduleList(c *command.Call) error {
 	c.Reply.Array(0)
 	return nil
@@ -67,6 +78,29 @@ func waitForReplicas(c *command.Call) error {
 	if err := c.Args.End(); err != nil {
 		return err
 	}
-	c.Reply.Count(c.Env.Cluster.View().Acknowledged())
+	return c.ReplyCount(c.Env.Cluster.View().Acknowledged(), nil)
+}
+
+// replicateNothing handles REPLICAOF and SLAVEOF <host port | NO ONE>: a server is no replica.
+func replicateNothing(c *command.Call) error {
+	host, port := c.Args.Next(), c.Args.Next()
+	if grammar.EqualFold(host, "NO") && grammar.EqualFold(port, "ONE") {
+		return c.ReplyOK(nil)
+	}
+	if n, ok := grammar.ParseInt(port); !ok || n < 0 || n > 65535 {
+		return errMasterPort
+	}
+	return errNoReplicas
+}
+
+// lolwut handles LOLWUT [VERSION version] as the versions of Redis without art do.
+func lolwut(c *command.Call) error {
+	if c.Args.Left() > 1 && c.Args.Word("VERSION") {
+		c.Args.Integer()
+		if c.Args.Err != nil {
+			return c.Args.Err
+		}
+	}
+	c.Reply.Verbatim("Redis ver. " + command.RedisVersion + "\n")
 	return nil
 }

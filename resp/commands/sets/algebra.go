@@ -25,11 +25,10 @@ func init() {
 func register(name string, o operation, access string) {
 	command.Register("set",
 		&command.Command{Name: name, Arity: -2, Flags: command.Readonly,
-			Keys: []command.KeySpec{command.KeysToEnd("RO access", 1, 1)},
-			Run:  func(c *command.Call) error { return combine(c, o) }},
+			Keys: []command.KeySpec{command.KeysToEnd("RO access", 1, 1)}, Run: command.With(combine, o)},
 		&command.Command{Name: name + "store", Arity: -3, Flags: command.Write | command.DenyOOM,
 			Keys: []command.KeySpec{command.Key(access, 1), command.KeysToEnd("RO access", 2, 1)},
-			Run:  func(c *command.Call) error { return store(c, o) }},
+			Run:  command.With(store, o)},
 	)
 }
 
@@ -56,7 +55,6 @@ var (
 // lookUpWork is the number of members that are visited in about the time of one lookup.
 const lookUpWork = 8
 
-// long reports whether combining sets takes long.
 func (o operation) long(sets []object.SetView) bool {
 	walk := 0
 	for _, s := range sets {
@@ -68,7 +66,6 @@ func (o operation) long(sets []object.SetView) bool {
 	return walk > command.LongWork
 }
 
-// walked returns the index of the set that is walked.
 func (o operation) walked(sets []object.SetView) (first int) {
 	if o.smallest {
 		for i, s := range sets {
@@ -212,11 +209,9 @@ func store(c *command.Call, o operation) error {
 		c.Tx.Insert(dst, object.TypeSet, 0, members...)
 	}
 
-	c.Reply.Count(len(members))
-	return nil
+	return c.ReplyCount(len(members), nil)
 }
 
-// sintercard handles SINTERCARD numkeys key [key ...] [LIMIT limit].
 func sintercard(c *command.Call) error {
 	n := c.Args.IntegerFrom(1, command.ErrNumKeys)
 	if n > int64(c.Args.Left()) {
@@ -247,6 +242,5 @@ func sintercard(c *command.Call) error {
 		}
 	}
 
-	c.Reply.Count(found)
-	return nil
+	return c.ReplyCount(found, nil)
 }

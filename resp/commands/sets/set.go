@@ -19,10 +19,12 @@ func init() {
 		command.OnKey("smembers", 2, command.Readonly, "RO access", smembers),
 		command.OnKey("sismember", 3, command.Readonly|command.Fast, "RO", sismember),
 		command.OnKey("smismember", -3, command.Readonly|command.Fast, "RO access", smismember),
-		command.OnKey("scard", 2, command.Readonly|command.Fast, "RO", scard),
+		command.OnKey("scard", 2, command.Readonly|command.Fast, "RO", command.Length((*engine.Tx).Members)),
 		&command.Command{Name: "smove", Arity: 4, Flags: command.Write | command.Fast,
 			Keys: []command.KeySpec{command.Key("RW access delete", 1), command.Key("RW insert", 2)}, Run: smove},
 		command.OnKey("sscan", -3, command.Readonly, "RO access", sscan),
+		command.OnKey("spop", -2, command.Write|command.Fast, "RW access delete", spop),
+		command.OnKey("srandmember", -2, command.Readonly, "RO access", srandmember),
 	)
 }
 
@@ -34,7 +36,6 @@ func open(c *command.Call, k engine.Key) (object.SetView, error) {
 	return c.Tx.Members(k)
 }
 
-// sadd handles SADD key member [member ...].
 func sadd(c *command.Call) error {
 	k, members := c.Args.Key(), c.Args.Rest()
 	s, err := open(c, k)
@@ -49,22 +50,18 @@ func sadd(c *command.Call) error {
 		}
 	}
 
-	c.Reply.Count(added)
-	return nil
+	return c.ReplyCount(added, nil)
 }
 
-// srem handles SREM key member [member ...].
 func srem(c *command.Call) error {
 	k, members := c.Args.Key(), c.Args.Rest()
 	if _, err := open(c, k); err != nil {
 		return err
 	}
 
-	c.Reply.Count(c.Tx.SRem(k, members...))
-	return nil
+	return c.ReplyCount(c.Tx.SRem(k, members...), nil)
 }
 
-// smembers handles SMEMBERS key.
 func smembers(c *command.Call) error {
 	s, err := open(c, c.Args.Key())
 	if err != nil {
@@ -107,14 +104,12 @@ func writeMembers(r *wire.Reply, n int, members iter.Seq[string]) {
 	}
 }
 
-// sismember handles SISMEMBER key member.
 func sismember(c *command.Call) error {
 	k, member := c.Args.Key(), c.Args.Next()
 	s, err := open(c, k)
 	return c.ReplyFlag(s.Has(member), err)
 }
 
-// smismember handles SMISMEMBER key member [member ...].
 func smismember(c *command.Call) error {
 	k, members := c.Args.Key(), c.Args.Rest()
 	s, err := open(c, k)
@@ -129,13 +124,6 @@ func smismember(c *command.Call) error {
 	return nil
 }
 
-// scard handles SCARD key.
-func scard(c *command.Call) error {
-	s, err := open(c, c.Args.Key())
-	return c.ReplyCount(s.Len(), err)
-}
-
-// smove handles SMOVE source destination member.
 func smove(c *command.Call) error {
 	from, to, member := c.Args.Key(), c.Args.Key(), c.Args.Next()
 	s, err := open(c, from)
@@ -143,8 +131,7 @@ func smove(c *command.Call) error {
 		return err
 	}
 	if s.Len() == 0 {
-		c.Reply.Flag(false)
-		return nil
+		return c.ReplyFlag(false, nil)
 	}
 	target, err := c.Tx.Members(to)
 	if err != nil {
@@ -158,11 +145,9 @@ func smove(c *command.Call) error {
 		c.Tx.SRem(from, member)
 	}
 
-	c.Reply.Flag(found)
-	return nil
+	return c.ReplyFlag(found, nil)
 }
 
-// sscan handles SSCAN key cursor [MATCH pattern] [COUNT count].
 func sscan(c *command.Call) error {
 	all := func(k engine.Key) (int, command.Scan, error) {
 		s, err := c.Tx.Members(k)
@@ -171,4 +156,86 @@ func sscan(c *command.Call) error {
 		}, err
 	}
 	return c.ScanElements(false, all, nil)
+}
+
+// spop handles SPOP key [count]. Its effects name the members, so replay needs no randomness.
+func spop(c *command.Call) error {
+	k := c.Args.Key()
+	if c.Args.Left() > 1 {
+		return engine.ErrSyntax
+	}
+	counted, n := c.Args.More(), int64(1)
+	if counted {
+		n = c.Args.IntegerFrom(0, command.ErrNotPositive)
+	}
+	s, err := open(c, k)
+	if err != nil {
+		return err
+	}
+	if !counted {
+		m, found := s.Random(c.Random)
+		c.Reply.BulkOrNull(object.BytesOf(m), found)
+		if found {
+			c.Tx.SRem(k, object.BytesOf(m))
+		}
+		return nil
+	}
+	popMany(c, k, s, n)
+	return nil
+}
+
+// popMany removes n random members, which all have the same probability, and replies with them.
+func popMany(c *command.Call, k engine.Key, s object.SetView, n int64) {
+	n = min(n, int64(s.Len()))
+	c.Visits(int(n))
+	if n == int64(s.Len()) {
+		writeMembers(&c.Reply, int(n), ordered(s))
+		c.Tx.Delete(k)
+		return
+	}
+	popped := make([]string, 0, n)
+	for m := range s.Sample(c.Random, n) {
+		if len(popped) < int(n) {
+			popped = append(popped, m)
+		}
+	}
+	writeMembers(&c.Reply, int(n), slices.Values(popped))
+	for _, m := range popped {
+		c.Tx.SRem(k, object.BytesOf(m))
+	}
+}
+
+func srandmember(c *command.Call) error {
+	k := c.Args.Key()
+	if c.Args.Left() > 1 {
+		return engine.ErrSyntax
+	}
+	if !c.Args.More() {
+		s, err := open(c, k)
+		m, found := s.Random(c.Random)
+		return c.ReplyOrNull(object.BytesOf(m), found, err)
+	}
+	n, _ := c.Args.Picks("")
+	s, err := open(c, k)
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.Len() == 0:
+		c.Reply.Array(0)
+	case n >= int64(s.Len()):
+		writePicked(&c.Reply, s.Len(), ordered(s))
+	case n >= 0:
+		writePicked(&c.Reply, int(n), s.Sample(c.Random, n))
+	default:
+		writePicked(&c.Reply, int(-n), s.Pick(c.Random, int(-n)))
+	}
+	return nil
+}
+
+func writePicked(r *wire.Reply, n int, members iter.Seq[string]) {
+	r.Array(n)
+	for m := range members {
+		r.BulkString(m)
+	}
 }

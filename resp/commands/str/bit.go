@@ -1,6 +1,8 @@
 package str
 
 import (
+	"bytes"
+
 	"rlserver/engine"
 	"rlserver/engine/object"
 	"rlserver/internal/bitmap"
@@ -18,14 +20,23 @@ func init() {
 		&command.Command{Name: "bitop", Arity: -4, Flags: command.Write | command.DenyOOM,
 			Keys:    []command.KeySpec{command.Key("OW update", 2), command.KeysToEnd("RO access", 3, 1)},
 			Prepare: evictForBitop, Run: bitop},
+		&command.Command{Name: "bitfield", Arity: -2, Flags: command.Write | command.DenyOOM,
+			Keys:    []command.KeySpec{command.KeyVariable("RW access update", 1, bitfieldAccess)},
+			Prepare: evictForBitfield, Run: bitfield},
+		command.OnKey("bitfield_ro", -2, command.Readonly|command.Fast, "RO access", bitfieldRO),
 	)
 }
 
 const (
-	errBitOffset = engine.Error("ERR bit offset is not an integer or out of range")
-	errBitValue  = engine.Error("ERR bit is not an integer or out of range")
-	errBitSought = engine.Error("ERR The bit argument must be 1 or 0.")
-	errBitNot    = engine.Error("ERR BITOP NOT must be called with a single source key.")
+	errBitOffset    = engine.Error("ERR bit offset is not an integer or out of range")
+	errBitValue     = engine.Error("ERR bit is not an integer or out of range")
+	errBitSought    = engine.Error("ERR The bit argument must be 1 or 0.")
+	errBitNot       = engine.Error("ERR BITOP NOT must be called with a single source key.")
+	errBitfieldType = engine.Error(
+		"ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.",
+	)
+	errBitfieldOverflow = engine.Error("ERR Invalid OVERFLOW type specified")
+	errBitfieldReadOnly = engine.Error("ERR BITFIELD_RO only supports the GET subcommand")
 )
 
 // LongBits is the length in bytes from which the bits of a string are read after its lock is
@@ -56,7 +67,6 @@ func parseBitOffset(e *command.Env, word []byte, bits int) (offset int64, ok boo
 	return offset, ok && offset >= 0 && offset>>3 < min(e.Settings.Limits.MaxBulk.Load(), object.MaxString)
 }
 
-// setbit handles SETBIT key offset value.
 func setbit(c *command.Call) error {
 	k, offset, value := c.Args.Key(), nextBitOffset(c, 0), c.Args.IntegerOr(errBitValue)
 	if value&^1 != 0 {
@@ -75,20 +85,16 @@ func evictForBit(c *command.Call, words [][]byte) {
 	}
 }
 
-// getbit handles GETBIT key offset.
 func getbit(c *command.Call) error {
 	k, offset := c.Args.Key(), nextBitOffset(c, 0)
 	value, _, err := open(c, k)
-	if err != nil {
+	if err != nil { // the offset may be none
 		return err
 	}
-
-	c.Reply.Flag(bitmap.Bit(value, offset))
-	return nil
+	return c.ReplyFlag(bitmap.Bit(value, offset), nil)
 }
 
-// bitcount handles BITCOUNT key [start end [BYTE | BIT]]. As in Redis, no more arguments are
-// checked for a missing key.
+// bitcount checks no more arguments for a missing key, as Redis does.
 func bitcount(c *command.Call) error {
 	value, found, err := c.Tx.Share(c.Args.Key())
 	if err != nil || !found {
@@ -100,12 +106,10 @@ func bitcount(c *command.Call) error {
 		return err
 	}
 	if to-from < LongBits*8 {
-		c.Reply.Integer(bitmap.Count(value, from, to))
-		return nil
+		return c.ReplyInteger(bitmap.Count(value, from, to), nil)
 	}
 	c.Postpone(func(c *command.Call) error {
-		c.Reply.Integer(bitmap.Count(value, from, to))
-		return nil
+		return c.ReplyInteger(bitmap.Count(value, from, to), nil)
 	})
 	return nil
 }
@@ -151,8 +155,7 @@ func bitRange(start, end, length, unit int64) (from, to int64) {
 	return start * unit, (end + 1) * unit
 }
 
-// bitpos handles BITPOS key bit [start [end [BYTE | BIT]]]. As in Redis, no more arguments are
-// checked for a missing key.
+// bitpos checks no more arguments for a missing key, as Redis does.
 func bitpos(c *command.Call) error {
 	k, bit := c.Args.Key(), c.Args.Integer()
 	if c.Args.Err != nil {
@@ -166,8 +169,7 @@ func bitpos(c *command.Call) error {
 		return err
 	}
 	if !found {
-		c.Reply.Integer(-bit)
-		return nil
+		return c.ReplyInteger(-bit, nil)
 	}
 	from, to, bounded, err := bitsSearched(c, int64(len(value)))
 	if err != nil {
@@ -178,8 +180,7 @@ func bitpos(c *command.Call) error {
 		if at < 0 && bit == 0 && !bounded && from < to {
 			at = to // zeros follow the end
 		}
-		c.Reply.Integer(at)
-		return nil
+		return c.ReplyInteger(at, nil)
 	}
 	if to-from < LongBits*8 {
 		return reply(c)
@@ -213,20 +214,10 @@ func bitsSearched(c *command.Call, length int64) (from, to int64, bounded bool, 
 	return from, to, bounded, end.Err
 }
 
-// bitop handles BITOP AND | OR | XOR | NOT destkey key [key ...].
 func bitop(c *command.Call) error {
-	var op bitmap.Operation
-	switch {
-	case c.Args.Word("AND"):
-		op = bitmap.And
-	case c.Args.Word("OR"):
-		op = bitmap.Or
-	case c.Args.Word("XOR"):
-		op = bitmap.Xor
-	case c.Args.Word("NOT"):
-		op = bitmap.Not
-	default:
-		return engine.ErrSyntax
+	op := bitmap.Operation(c.Args.Choice(engine.ErrSyntax, "AND", "OR", "XOR", "NOT"))
+	if c.Args.Err != nil {
+		return c.Args.Err
 	}
 	dst, sources := c.Args.Key(), c.Args.Keys
 	if op == bitmap.Not && len(sources) != 1 {
@@ -242,4 +233,137 @@ func evictForBitop(c *command.Call, words [][]byte) {
 		longest = max(longest, c.Env.Engine.StringLength(c.DB, c.Env.Engine.Key(name)))
 	}
 	c.EvictFor(longest)
+}
+
+// bitfieldAccess returns the access of BITFIELD to its key, which is read-only if it only gets.
+func bitfieldAccess(words [][]byte) string {
+	for i := 2; i < len(words); i++ {
+		switch left := len(words) - i - 1; {
+		case grammar.EqualFold(words[i], "GET") && left >= 2:
+			i += 2
+		case grammar.EqualFold(words[i], "OVERFLOW") && left >= 1:
+			i++
+		default:
+			return "RW access update"
+		}
+	}
+	return "RO access"
+}
+
+type bitfieldStep struct {
+	bitmap.Change
+	get bool
+}
+
+func bitfield(c *command.Call) error {
+	k := c.Args.Key()
+	steps, length := bitfieldSteps(c)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+	if length == 0 {
+		return bitfieldGets(c, k, steps)
+	}
+	if err := c.Tx.MayStretch(k, length); err != nil {
+		return err
+	}
+
+	c.Reply.Array(len(steps))
+	for _, step := range steps {
+		if step.get {
+			value, _, _ := c.Tx.Get(k)
+			c.Reply.Integer(step.In(value))
+			continue
+		}
+		old, now, ok, err := c.Tx.ChangeBits(k, step.Change)
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			c.Reply.Null()
+		case step.Add:
+			c.Reply.Integer(now)
+		default:
+			c.Reply.Integer(old)
+		}
+	}
+	return c.Tx.Stretch(k, length) // as in Redis, even if nothing was changed
+}
+
+func bitfieldRO(c *command.Call) error {
+	k := c.Args.Key()
+	steps, length := bitfieldSteps(c)
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+	if length > 0 {
+		return errBitfieldReadOnly
+	}
+	return bitfieldGets(c, k, steps)
+}
+
+func bitfieldGets(c *command.Call, k engine.Key, steps []bitfieldStep) error {
+	value, _, err := c.Tx.Get(k)
+	if err != nil {
+		return err
+	}
+	c.Reply.Array(len(steps))
+	for _, step := range steps {
+		c.Reply.Integer(step.In(value))
+	}
+	return nil
+}
+
+// bitfieldSteps takes the operations, and returns how many bytes the string needs for those that
+// change it; 0 if none does.
+func bitfieldSteps(c *command.Call) (steps []bitfieldStep, length int64) {
+	var overflow bitmap.Overflow
+	for c.Args.More() {
+		left := c.Args.Left() - 1
+		var step bitfieldStep
+		switch {
+		case left >= 2 && c.Args.Word("GET"):
+			step.get = true
+		case left >= 3 && c.Args.Word("SET"):
+		case left >= 3 && c.Args.Word("INCRBY"):
+			step.Add = true
+		case left >= 1 && c.Args.Word("OVERFLOW"):
+			overflow = bitmap.Overflow(c.Args.Choice(errBitfieldOverflow, "WRAP", "SAT", "FAIL"))
+			continue
+		default:
+			c.Args.Fail(engine.ErrSyntax)
+			return nil, 0
+		}
+		step.Signed, step.Bits = parseBitfieldType(&c.Args)
+		step.Offset, step.Overflow = nextBitOffset(c, step.Bits), overflow
+		if !step.get {
+			step.N = c.Args.Integer()
+			length = max(length, step.End())
+		}
+		steps = append(steps, step)
+	}
+	return steps, length
+}
+
+// parseBitfieldType parses the type of a field, e.g. i16. As in Redis it ends with a NUL.
+func parseBitfieldType(a *command.Args) (signed bool, bits int) {
+	word, _, _ := bytes.Cut(a.Next(), []byte{0})
+	if len(word) == 0 || word[0] != 'i' && word[0] != 'u' {
+		a.Fail(errBitfieldType)
+		return false, 0
+	}
+	signed = word[0] == 'i'
+	n, ok := grammar.ParseInt(word[1:])
+	if !ok || n < 1 || n > 64 || n == 64 && !signed {
+		a.Fail(errBitfieldType)
+		return false, 0
+	}
+	return signed, int(n)
+}
+
+func evictForBitfield(c *command.Call, words [][]byte) {
+	parsed := command.Call{Env: c.Env, Words: words, Args: command.Args{List: words[2:]}}
+	if _, length := bitfieldSteps(&parsed); parsed.Args.Err == nil {
+		c.EvictForString(words[1], length)
+	}
 }

@@ -45,12 +45,8 @@ type incrEx struct {
 	mode             engine.SetMode
 }
 
-// increx handles INCREX key [BYINT increment | BYFLOAT increment] [LBOUND lowerbound] [UBOUND
-// upperbound] [SATURATE] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT
-// unix-time-milliseconds | PERSIST] [ENX].
-//
-// A sum that does not fit its kind, 64-bit integer or long double, is out of bounds, and not an
-// error as in INCRBY.
+// increx handles INCREX. A sum that does not fit its kind, 64-bit integer or long double, is out of
+// bounds, and not an error as in INCRBY.
 func increx(c *command.Call) error {
 	k := c.Args.Key()
 	o := incrExOptions(c)
@@ -93,7 +89,6 @@ func incrExOptions(c *command.Call) (o incrEx) {
 	return o
 }
 
-// increxInt handles INCREX with 64-bit integers.
 func increxInt(c *command.Call, k engine.Key, o *incrEx) error {
 	by := parseIntegerIn(&c.Args, o.by, 1, errIncrementInteger)
 	lower := parseIntegerIn(&c.Args, o.lower, math.MinInt64, errLboundInteger)
@@ -114,8 +109,7 @@ func increxInt(c *command.Call, k engine.Key, o *incrEx) error {
 		c.Tx.Denied(k)
 		c.Reply.Array(2)
 		c.Reply.Integer(old)
-		c.Reply.Integer(0)
-		return nil
+		return c.ReplyInteger(0, nil)
 	}
 	applied := sum - old
 	if (applied > 0) != (sum > old) {
@@ -126,8 +120,7 @@ func increxInt(c *command.Call, k engine.Key, o *incrEx) error {
 
 	c.Reply.Array(2)
 	c.Reply.Integer(sum)
-	c.Reply.Integer(applied)
-	return nil
+	return c.ReplyInteger(applied, nil)
 }
 
 // BoundedInt returns old+by, or the bound that the sum exceeds.
@@ -154,7 +147,6 @@ func parseIntegerIn(a *command.Args, b []byte, absent int64, err engine.Error) i
 	return n
 }
 
-// increxFloat handles INCREX with long doubles.
 func increxFloat(c *command.Call, k engine.Key, o *incrEx) error {
 	by := c.Args.LongDoubleIn(o.by, nil, errIncrementFloat)
 	lower := c.Args.LongDoubleIn(o.lower, leastLongDouble, errLboundFloat)

@@ -30,7 +30,6 @@ type lcsRequest struct {
 	shortest        int64 // the shortest match in the reply, in bytes
 }
 
-// lcs handles LCS key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN].
 func lcs(c *command.Call) error {
 	a, _, errA := c.Tx.Share(c.Args.Key())
 	b, _, errB := c.Tx.Share(c.Args.Key())

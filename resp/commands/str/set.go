@@ -28,8 +28,6 @@ func setAccess(words [][]byte) string {
 	return "OW update"
 }
 
-// set handles SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds
-// | PXAT unix-time-milliseconds | KEEPTTL].
 func set(c *command.Call) error {
 	k, value := c.Args.Key(), c.Args.Next()
 	mode, old := setOptions(c)
@@ -50,7 +48,6 @@ func set(c *command.Call) error {
 	return nil
 }
 
-// setOptions takes the options of SET; old is GET.
 func setOptions(c *command.Call) (mode engine.SetMode, old bool) {
 	var t ttlOption
 	for c.Args.More() {
@@ -83,19 +80,16 @@ func setGet(c *command.Call, k engine.Key, value []byte, mode engine.SetMode) er
 	return nil
 }
 
-// getset handles GETSET key value.
 func getset(c *command.Call) error {
 	k, value := c.Args.Key(), c.Args.Next()
 
 	return setGet(c, k, value, engine.SetMode{})
 }
 
-// setnx handles SETNX key value.
 func setnx(c *command.Call) error {
 	k, value := c.Args.Key(), c.Args.Next()
 
-	c.Reply.Flag(c.Tx.Set(k, value, engine.SetMode{NX: true}))
-	return nil
+	return c.ReplyFlag(c.Tx.Set(k, value, engine.SetMode{NX: true}), nil)
 }
 
 // setFor handles SETEX key seconds value and PSETEX key milliseconds value.
@@ -109,13 +103,10 @@ func (unit ttlWord) setFor(c *command.Call) error {
 
 	c.Tx.Set(k, value, engine.SetMode{ExpireAt: expireAt})
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
-// getex handles GETEX key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT
-// unix-time-milliseconds | PERSIST]. As in Redis, the number is checked last, and not for a missing
-// key.
+// getex checks the number last, and not for a missing key, as Redis does.
 func getex(c *command.Call) error {
 	k := c.Args.Key()
 	var t ttlOption

@@ -1,6 +1,9 @@
 package str
 
 import (
+	"math"
+	"math/big"
+
 	"rlserver/engine"
 	"rlserver/engine/object"
 	"rlserver/internal/grammar"
@@ -27,6 +30,15 @@ func init() {
 			Keys: []command.KeySpec{command.KeysToEnd("OW update", 1, 2)}, Run: mset},
 		&command.Command{Name: "msetnx", Arity: -3, Flags: command.Write | command.DenyOOM,
 			Keys: []command.KeySpec{command.KeysToEnd("OW insert", 1, 2)}, Run: msetnx},
+		command.OnKey("incr", 2, command.Write|command.DenyOOM|command.Fast, "RW access update",
+			func(c *command.Call) error { return addTo(c, c.Args.Key(), 1) }),
+		command.OnKey("decr", 2, command.Write|command.DenyOOM|command.Fast, "RW access update",
+			func(c *command.Call) error { return addTo(c, c.Args.Key(), -1) }),
+		command.OnKey("incrby", 3, command.Write|command.DenyOOM|command.Fast, "RW access update",
+			command.With(incrby, 1)),
+		command.OnKey("decrby", 3, command.Write|command.DenyOOM|command.Fast, "RW access update",
+			command.With(incrby, -1)),
+		command.OnKey("incrbyfloat", 3, command.Write|command.DenyOOM|command.Fast, "RW access update", incrbyfloat),
 	)
 }
 
@@ -40,10 +52,8 @@ func open(c *command.Call, k engine.Key) (value []byte, found bool, err error) {
 	return c.Tx.Get(k)
 }
 
-// get handles GET key.
 func get(c *command.Call) error { return c.ReplyOrNull(open(c, c.Args.Key())) }
 
-// getdel handles GETDEL key.
 func getdel(c *command.Call) error {
 	k := c.Args.Key()
 	value, found, err := open(c, k)
@@ -58,13 +68,11 @@ func getdel(c *command.Call) error {
 	return nil
 }
 
-// strlen handles STRLEN key.
 func strlen(c *command.Call) error {
 	value, _, err := open(c, c.Args.Key())
 	return c.ReplyCount(len(value), err)
 }
 
-// appendValue handles APPEND key value.
 func appendValue(c *command.Call) error {
 	k, value := c.Args.Key(), c.Args.Next()
 
@@ -105,7 +113,6 @@ func fromEnd(place, length int64) int64 {
 	return place
 }
 
-// setrange handles SETRANGE key offset value.
 func setrange(c *command.Call) error {
 	k, offset, value := c.Args.Key(), c.Args.Integer(), c.Args.Next()
 	if offset < 0 {
@@ -134,7 +141,6 @@ func mget(c *command.Call) error {
 	return c.Args.End()
 }
 
-// mset handles MSET key value [key value ...].
 func mset(c *command.Call) error {
 	if c.Args.Left()%2 != 0 {
 		return c.WrongArity()
@@ -142,11 +148,9 @@ func mset(c *command.Call) error {
 
 	setAll(c)
 
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }
 
-// msetnx handles MSETNX key value [key value ...].
 func msetnx(c *command.Call) error {
 	if c.Args.Left()%2 != 0 {
 		return c.WrongArity()
@@ -157,8 +161,7 @@ func msetnx(c *command.Call) error {
 		setAll(c)
 	}
 
-	c.Reply.Flag(free)
-	return nil
+	return c.ReplyFlag(free, nil)
 }
 
 // setAll sets each key to the value that follows it.
@@ -176,4 +179,85 @@ func noneExists(c *command.Call) bool {
 		}
 	}
 	return true
+}
+
+const errDecrementOverflow = engine.Error("ERR decrement would overflow")
+
+// incrby handles INCRBY key increment and DECRBY key decrement.
+func incrby(c *command.Call, sign int64) error {
+	k, by := c.Args.Key(), c.Args.Integer()
+	if sign < 0 && by == math.MinInt64 {
+		c.Args.Fail(errDecrementOverflow)
+	}
+	if err := c.Args.End(); err != nil {
+		return err
+	}
+
+	return addTo(c, k, sign*by)
+}
+
+// addTo adds to the integer in a string and replies with the sum, as INCR key and DECR key do.
+func addTo(c *command.Call, k engine.Key, by int64) error {
+	s, old, err := storedInteger(c, k)
+	if err != nil {
+		return err
+	}
+	sum, ok := grammar.AddInt(old, by)
+	if !ok {
+		return engine.ErrOverflow
+	}
+
+	if s != nil {
+		c.Tx.Replace(k, s, c.Digits(sum))
+	} else {
+		c.Tx.Set(k, c.Digits(sum), engine.SetMode{})
+	}
+
+	return c.ReplyInteger(sum, nil)
+}
+
+// storedInteger returns a string and the integer in it; nil and 0 for a missing key.
+func storedInteger(c *command.Call, k engine.Key) (s *object.String, n int64, err error) {
+	if s, err = c.Tx.String(k); s == nil {
+		return nil, 0, err
+	}
+	n, ok := grammar.ParseInt(s.Value)
+	if !ok {
+		return nil, 0, engine.ErrNotInteger
+	}
+	return s, n, nil
+}
+
+func incrbyfloat(c *command.Call) error {
+	k, increment := c.Args.Key(), c.Args.Next()
+	old, err := storedLongDouble(c, k)
+	if err != nil {
+		return err
+	}
+	by, ok := grammar.ParseLongDouble(increment)
+	if !ok {
+		return engine.ErrNotFloat
+	}
+	sum, ok := grammar.AddLongDouble(old, by)
+	if !ok {
+		return engine.ErrNaNOrInfinity
+	}
+	text := grammar.AppendLongDouble(nil, sum)
+	c.Tx.Set(k, text, engine.SetMode{KeepTTL: true})
+
+	c.Reply.Bulk(text)
+	return nil
+}
+
+// storedLongDouble returns the number in a string, which may be infinite; 0 for a missing key.
+func storedLongDouble(c *command.Call, k engine.Key) (*big.Float, error) {
+	value, found, err := c.Tx.Get(k)
+	if err != nil || !found {
+		return new(big.Float), err
+	}
+	f, ok := grammar.ParseLongDouble(value)
+	if !ok {
+		return nil, engine.ErrNotFloat
+	}
+	return f, nil
 }

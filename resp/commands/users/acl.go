@@ -1,8 +1,6 @@
 package users
 
 import (
-	"fmt"
-
 	"rlserver/engine"
 	"rlserver/internal/acl"
 	"rlserver/resp/command"
@@ -46,7 +44,6 @@ const (
 		"a positive number up to 4096")
 )
 
-// setUser handles ACL SETUSER username [rule [rule ...]].
 func setUser(c *command.Call) error {
 	name := string(c.Args.Next())
 	if name == "" {
@@ -56,12 +53,10 @@ func setUser(c *command.Call) error {
 	return c.ReplyOK(err)
 }
 
-// delUser handles ACL DELUSER username [username ...].
 func delUser(c *command.Call) error {
 	return c.ReplyCount(c.Env.ChangeUsers(c, acl.Change{Delete: c.Args.Strings()}))
 }
 
-// getUser handles ACL GETUSER username.
 func getUser(c *command.Call) error {
 	a := c.Env.Users.Find(string(c.Args.Next()))
 	if a == nil {
@@ -99,12 +94,10 @@ func writePart(r *wire.Reply, p acl.Part) {
 	writeBulks(r, []string{"commands", p.Commands, "keys", p.Keys, "channels", p.Channels})
 }
 
-// list handles ACL LIST.
 func list(c *command.Call) error {
 	return c.ReplyStrings(c.Env.Users.Describe())
 }
 
-// names handles ACL USERS.
 func names(c *command.Call) error {
 	accounts := c.Env.Users.All()
 	c.Reply.Array(len(accounts))
@@ -114,13 +107,11 @@ func names(c *command.Call) error {
 	return nil
 }
 
-// whoAmI handles ACL WHOAMI.
 func whoAmI(c *command.Call) error {
 	c.Reply.BulkString(c.Account.Name())
 	return nil
 }
 
-// cat handles ACL CAT [categoryname].
 func cat(c *command.Call) error {
 	if c.Args.Left() > 1 {
 		return c.WrongSubcommandArity()
@@ -129,14 +120,13 @@ func cat(c *command.Call) error {
 	if c.Args.More() {
 		name, known := c.Args.Next(), false
 		if shown, known = c.Env.Users.Catalog().In(string(name)); !known {
-			return engine.Error(fmt.Sprintf("ERR Unknown category '%.128s'", name))
+			return engine.Errorf("ERR Unknown category '%.128s'", name)
 		}
 	}
 
 	return c.ReplyStrings(shown)
 }
 
-// genPass handles ACL GENPASS [bits].
 func genPass(c *command.Call) error {
 	if c.Args.Left() > 1 {
 		return c.WrongSubcommandArity()
@@ -156,12 +146,11 @@ func genPass(c *command.Call) error {
 	return nil
 }
 
-// dryRun handles ACL DRYRUN username command [arg [arg ...]].
 func dryRun(c *command.Call) error {
 	name := c.Args.Next()
 	a := c.Env.Users.Find(string(name))
 	if a == nil {
-		return engine.Error(fmt.Sprintf("ERR User '%.128s' not found", name))
+		return engine.Errorf("ERR User '%.128s' not found", name)
 	}
 	denial, err := dryRunOf(c.Env.Engine, a.User(), c.Args.List)
 	if denial != nil {
@@ -178,7 +167,7 @@ func dryRunOf(e *engine.Engine, u *acl.User, words [][]byte) (*command.Denial, e
 	if p.Command == nil {
 		denial, ok := command.CheckAbsent(u, words)
 		if !ok {
-			return nil, engine.Error(fmt.Sprintf("ERR Command '%.128s' not found", words[0]))
+			return nil, engine.Errorf("ERR Command '%.128s' not found", words[0])
 		}
 		return denial, nil
 	}
@@ -188,7 +177,6 @@ func dryRunOf(e *engine.Engine, u *acl.User, words [][]byte) (*command.Denial, e
 	return command.NewAccessCheck(e).Check(u, &p), nil
 }
 
-// showLog handles ACL LOG [count | RESET].
 func showLog(c *command.Call) error {
 	const shown = 10 // without a count
 	if c.Args.Left() > 1 {
@@ -196,8 +184,7 @@ func showLog(c *command.Call) error {
 	}
 	if c.Args.Word("RESET") {
 		c.Env.AccessLog.Reset()
-		c.Reply.OK()
-		return nil
+		return c.ReplyOK(nil)
 	}
 	count := int64(shown)
 	if c.Args.More() {
@@ -235,7 +222,6 @@ func load(c *command.Call) error {
 	return c.ReplyOK(err)
 }
 
-// save handles ACL SAVE.
 func save(c *command.Call) error {
 	path := c.Env.Settings.Start.ACLFile
 	if path == "" {
@@ -245,6 +231,5 @@ func save(c *command.Call) error {
 		c.Env.Log.Error("the users could not be saved in the ACL file", "error", err)
 		return errNotSaved
 	}
-	c.Reply.OK()
-	return nil
+	return c.ReplyOK(nil)
 }

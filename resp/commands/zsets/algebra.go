@@ -58,8 +58,7 @@ func zinter(tx *engine.Tx, a operation) zset.Members {
 }
 func zdiff(tx *engine.Tx, a operation) zset.Members { return tx.ZDiff(a.sets) }
 
-// zcombine handles ZUNION and ZINTER numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE
-// SUM | MIN | MAX] [WITHSCORES], and ZDIFF numkeys key [key ...] [WITHSCORES].
+// zcombine handles ZUNION, ZINTER and ZDIFF.
 func zcombine(c *command.Call, combine func(*engine.Tx, operation) zset.Members, known operationOptions) error {
 	known.withScores = true
 	a := parseOperation(c, known)
@@ -81,9 +80,7 @@ func zcombine(c *command.Call, combine func(*engine.Tx, operation) zset.Members,
 	return nil
 }
 
-// zcombinestore handles ZUNIONSTORE and ZINTERSTORE destination numkeys key [key ...] [WEIGHTS
-// weight [weight ...]] [AGGREGATE SUM | MIN | MAX], and ZDIFFSTORE destination numkeys key [key
-// ...].
+// zcombinestore handles ZUNIONSTORE, ZINTERSTORE and ZDIFFSTORE.
 func zcombinestore(c *command.Call, combine func(*engine.Tx, operation) zset.Members, known operationOptions) error {
 	dst := c.Args.Key()
 	a := parseOperation(c, known)
@@ -111,7 +108,6 @@ func evictForUnion(c *command.Call, words [][]byte) {
 	c.EvictFor(largest - c.Usage(words[1]))
 }
 
-// zintercard handles ZINTERCARD numkeys key [key ...] [LIMIT limit].
 func zintercard(c *command.Call) error {
 	a := parseOperation(c, operationOptions{lookups: true, smallest: true, limit: true})
 	if err := c.Args.End(); err != nil {
@@ -122,14 +118,12 @@ func zintercard(c *command.Call) error {
 		keepAll(a.sets)
 		c.TakesLong()
 		c.Postpone(func(c *command.Call) error {
-			c.Reply.Count(c.Tx.ZInterCard(a.sets, a.limit))
-			return nil
+			return c.ReplyCount(c.Tx.ZInterCard(a.sets, a.limit), nil)
 		})
 		return nil
 	}
 
-	c.Reply.Count(c.Tx.ZInterCard(a.sets, a.limit))
-	return nil
+	return c.ReplyCount(c.Tx.ZInterCard(a.sets, a.limit), nil)
 }
 
 // operationOptions are the options that a command takes after its keys, and how it combines sets.
@@ -151,9 +145,12 @@ func parseOperation(c *command.Call, known operationOptions) (a operation) {
 	for c.Args.More() {
 		switch {
 		case known.scoring && c.Args.Left() > len(a.sets) && c.Args.Word("WEIGHTS"):
-			a.weights = parseWeights(&c.Args, len(a.sets))
+			a.weights = make([]float64, len(a.sets))
+			for i := range a.weights {
+				a.weights[i] = c.Args.FloatOr(errWeight)
+			}
 		case known.scoring && c.Args.Left() > 1 && c.Args.Word("AGGREGATE"):
-			a.aggregate = parseAggregate(&c.Args)
+			a.aggregate = zset.Aggregate(c.Args.Choice(engine.ErrSyntax, "SUM", "MIN", "MAX"))
 		case known.withScores && c.Args.Word("WITHSCORES"):
 			a.withScores = true
 		case known.limit && c.Args.Left() > 1 && c.Args.Word("LIMIT"):
@@ -215,23 +212,96 @@ func operands(c *command.Call) ([]engine.Key, []zset.View) {
 	return keys, sets
 }
 
-func parseWeights(a *command.Args, n int) []float64 {
-	weights := make([]float64, n)
-	for i := range weights {
-		weights[i] = a.FloatOr(errWeight)
+// storeTries is the number of tries to compute a result without locks, while the sources may
+// change. After that it is computed under the locks.
+const storeTries = 3
+
+// writable returns an error if one of the sets is a log with too many hits to be written out.
+func writable(sets []zset.View) error {
+	for _, z := range sets {
+		if !z.Writable() {
+			return engine.ErrManyWritten
+		}
 	}
-	return weights
+	return nil
 }
 
-func parseAggregate(a *command.Args) zset.Aggregate {
-	switch {
-	case a.Word("SUM"):
-		return zset.Sum
-	case a.Word("MIN"):
-		return zset.Min
-	case a.Word("MAX"):
-		return zset.Max
+// store stores in dst what combine returns for the sorted sets of some keys, and replies with the
+// number of members. If that takes long, it is computed from clones after the locks are released,
+// and stored if no source has changed since. The call then takes effect at its end.
+func store(
+	c *command.Call, dst engine.Key, keys []engine.Key, sets []zset.View, long, whole bool,
+	combine func([]zset.View) zset.Members,
+) error {
+	if !long || c.Executing {
+		return storeMembers(c, dst, combine(sets))
 	}
-	a.Fail(engine.ErrSyntax)
-	return zset.Sum
+	c.TakesLong()
+	w := &Storing{Dst: dst, Sources: keys, Keys: c.Keys, Combine: combine, Whole: whole}
+	w.Watch(c.Tx, sets)
+	c.Postpone(func(c *command.Call) error {
+		for try := 1; ; try++ {
+			if done, err := w.Try(c, try == storeTries); done {
+				return err
+			}
+		}
+	})
+	return nil
+}
+
+func storeMembers(c *command.Call, dst engine.Key, members zset.Members) error {
+	if !members.Writable() {
+		return engine.ErrManyWritten
+	}
+	if err := c.Tx.RoomToStore(dst, members); err != nil {
+		return err
+	}
+	return c.ReplyCount(c.Tx.ZStore(dst, members), nil)
+}
+
+// Storing is a result that is computed while no lock is held.
+type Storing struct {
+	Dst           engine.Key
+	Sources, Keys []engine.Key // Keys are Sources and Dst
+	sets          []zset.View
+	Combine       func([]zset.View) zset.Members
+	Whole         bool         // Combine writes out whole sets
+	changes       engine.Watch // of the sources
+}
+
+// Watch starts watching the sources, and clones their sets.
+func (w *Storing) Watch(tx *engine.Tx, sets []zset.View) {
+	w.sets = sets
+	keepAll(w.sets)
+	for _, k := range w.Sources {
+		tx.Watch(&w.changes, k)
+	}
+}
+
+// Try stores the result if the sources have not changed since Watch. If they have, it clones the
+// current sets; the last try computes and stores the result under the locks.
+func (w *Storing) Try(c *command.Call, last bool) (done bool, err error) {
+	members := w.Combine(w.sets)
+	if members.Writable() {
+		members = c.Tx.Prepare(members)
+	}
+	c.Tx.Begin(c.Env.Clock(), c.DB, w.Keys, true)
+	defer func() { c.Conn.See(c.Tx.End()) }()
+	intact := c.Tx.Intact(&w.changes)
+	c.Tx.Unwatch(&w.changes)
+	if intact {
+		return true, storeMembers(c, w.Dst, members)
+	}
+	sets, err := c.Tx.ZSets(w.Sources)
+	if err == nil && w.Whole {
+		err = writable(sets)
+	}
+	switch {
+	case err != nil:
+		return true, err
+	case last:
+		return true, storeMembers(c, w.Dst, w.Combine(sets))
+	}
+	w.Watch(c.Tx, sets)
+	return false, nil
 }

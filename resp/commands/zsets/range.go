@@ -43,8 +43,7 @@ const (
 	errScoresWithLex = engine.Error("ERR syntax error, WITHSCORES not supported in combination with BYLEX")
 )
 
-// zrange handles ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES],
-// and the five commands with its options in their names.
+// zrange handles ZRANGE, and the five commands with its options in their names.
 func (words rangeWords) zrange(c *command.Call) error {
 	k := c.Args.Key()
 	words.scores = true
@@ -69,7 +68,6 @@ func (words rangeWords) zrange(c *command.Call) error {
 	return nil
 }
 
-// zrangestore handles ZRANGESTORE dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count].
 func zrangestore(c *command.Call) error {
 	dst, src := c.Args.Key(), c.Args.Key()
 	r, _ := parseZrange(&c.Args, rangeWords{any: true})
@@ -82,7 +80,6 @@ func zrangestore(c *command.Call) error {
 		func(sets []zset.View) zset.Members { return sets[0].Range(&r) })
 }
 
-// zcount handles ZCOUNT and ZLEXCOUNT key min max.
 func (words rangeWords) zcount(c *command.Call) error {
 	k := c.Args.Key()
 	r := zset.Range{By: words.by}
@@ -91,8 +88,6 @@ func (words rangeWords) zcount(c *command.Call) error {
 	return c.ReplyCount(z.Count(&r), err)
 }
 
-// zremrange handles ZREMRANGEBYRANK key start stop, ZREMRANGEBYSCORE and ZREMRANGEBYLEX key min
-// max.
 func (words rangeWords) zremrange(c *command.Call) error {
 	k := c.Args.Key()
 	r := zset.Range{By: words.by}
@@ -152,7 +147,6 @@ func parseZrange(a *command.Args, known rangeWords) (r zset.Range, withScores bo
 	return r, withScores
 }
 
-// parseEnds parses the two ends of a range.
 func parseEnds(a *command.Args, r *zset.Range, first, last []byte) {
 	if a.Err != nil {
 		return

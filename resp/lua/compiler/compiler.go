@@ -82,13 +82,15 @@ func compile(source, name string, change func(main *ast.FunctionExpr)) (s *Scrip
 	if len(source) > 0 && source[0] == 0x1b {
 		return nil, errors.New(name + ": bytecode is not supported")
 	}
-	chunk, err := parse.Parse(strings.NewReader(stripShebang(source)), name)
-	if err != nil {
-		return nil, errors.New(parseFault(name, source, err))
-	}
 	c := compiler{watched: len(source) > unwatchedSize}
-	c.survey(chunk)
-	c.within(chunk)
+	chunk, err := c.rewrite(source, name)
+	if c.unbounded && !c.watched { // tables before the first loop are counted too
+		c = compiler{watched: true}
+		chunk, err = c.rewrite(source, name)
+	}
+	if err != nil {
+		return nil, err
+	}
 	main := &ast.FunctionExpr{ParList: &ast.ParList{HasVargs: c.varargs}, Stmts: chunk}
 	main.SetLine(1)
 	main.SetLastLine(strings.Count(source, "\n") + 1)
@@ -205,20 +207,29 @@ type compiler struct {
 	locals  map[string]int // in how many scopes a name is declared
 	used    map[string]bool
 	watched bool
-	varargs bool // main uses ...
-	depth   int  // of functions
-	nesting int
+	// the time that the script takes is not bounded by its length: it has a loop or a function, or
+	// may run another chunk
+	unbounded bool
+	varargs   bool // main uses ...
+	depth     int  // of functions
+	nesting   int
 
 	constants map[any]bool // of the function
 }
 
-// survey decides whether a script has to be watched before anything is rewritten.
-func (c *compiler) survey(chunk []ast.Stmt) {
+// rewrite parses a script, and rewrites it.
+func (c *compiler) rewrite(source, name string) ([]ast.Stmt, error) {
+	chunk, err := parse.Parse(strings.NewReader(stripShebang(source)), name)
+	if err != nil {
+		return nil, errors.New(parseFault(name, source, err))
+	}
 	c.used, c.locals = make(map[string]bool), make(map[string]int)
-	s := surveyor{}
-	s.block(chunk)
-	c.watched = c.watched || s.loops
+	c.within(chunk)
+	return chunk, nil
 }
+
+// runsChunks are the globals with which a script without loops and functions may run others.
+var runsChunks = []string{"load", "loadstring", "coroutine", "_G", "getmetatable", "setmetatable"}
 
 // local reports whether a name is a local variable here.
 func (c *compiler) local(name string) bool { return c.locals[name] > 0 }
@@ -267,6 +278,10 @@ func (c *compiler) enter(at ast.PositionHolder) {
 func (c *compiler) stmt(st ast.Stmt) ast.Stmt {
 	c.enter(st)
 	defer func() { c.nesting-- }()
+	switch st.(type) {
+	case *ast.WhileStmt, *ast.RepeatStmt, *ast.NumberForStmt, *ast.GenericForStmt:
+		c.unbounded = true
+	}
 	switch st := st.(type) {
 	case *ast.AssignStmt:
 		return c.assign(st)
@@ -499,6 +514,7 @@ func (c *compiler) expr(e ast.Expr) ast.Expr {
 		c.constant(e, number(e.Value))
 	case *ast.IdentExpr:
 		c.constant(e, e.Value)
+		c.unbounded = c.unbounded || slices.Contains(runsChunks, e.Value)
 		if slices.Contains(Given, e.Value) && !c.local(e.Value) {
 			c.used[e.Value] = true
 		}
@@ -597,7 +613,7 @@ func isString(e ast.Expr) bool {
 // function rewrites the body of a function that is not main.
 func (c *compiler) function(fn *ast.FunctionExpr, extra ...string) {
 	outer := c.constants
-	c.constants = nil
+	c.constants, c.unbounded = nil, true
 	c.depth++
 	c.within(fn.Stmts, append(extra, fn.ParList.Names...)...)
 	c.depth--
@@ -656,3 +672,21 @@ func single(e ast.Expr) ast.Expr {
 	}
 	return e
 }
+
+// trim frees what the interpreter's compiler allocated ahead, over 15 KB per function: compiled
+// scripts are kept for long.
+func trim(p *glua.FunctionProto) {
+	p.Code = exactly(p.Code)
+	p.Constants = exactly(p.Constants)
+	p.FunctionPrototypes = exactly(p.FunctionPrototypes)
+	p.DbgSourcePositions = exactly(p.DbgSourcePositions)
+	p.DbgLocals = exactly(p.DbgLocals)
+	p.DbgCalls = exactly(p.DbgCalls)
+	p.DbgUpvalues = exactly(p.DbgUpvalues)
+	for _, inner := range p.FunctionPrototypes {
+		trim(inner)
+	}
+}
+
+// exactly returns a slice whose array has no room for more.
+func exactly[E any](list []E) []E { return append(make([]E, 0, len(list)), list...) }

@@ -170,7 +170,6 @@ func (f frame) operand(side int) int {
 	return b
 }
 
-// calledType returns the type of what was called.
 func (f frame) calledType(L *glua.LState) string {
 	if op, a, _, _, _ := f.instruction(f.pc); op == glua.OP_TFORLOOP {
 		return f.typeOf(L, a)
@@ -178,7 +177,6 @@ func (f frame) calledType(L *glua.LState) string {
 	return f.typeOf(L, f.called())
 }
 
-// typeOf returns the type of the value in a register.
 func (f frame) typeOf(L *glua.LState, register int) string {
 	if v := registerValue(L, f.base+register); register >= 0 && v != nil {
 		return v.Type().String()

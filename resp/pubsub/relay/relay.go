@@ -186,7 +186,6 @@ func (p *peer) serve() (again bool) {
 	}
 }
 
-// take returns the queue.
 func (p *peer) take() (list []item) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
