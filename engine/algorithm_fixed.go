@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"time"
 
 	"rlserver/engine/limit"
@@ -44,5 +43,5 @@ var fixed = algorithm{
 func otherWindow(k Key, c *object.Fixed) error {
 	window := c.Count()
 	const text = "ERR key '%.128s' counts in another window until %s: give each window of RL.FIXED a key of its own"
-	return Error(fmt.Sprintf(text, k.Name, time.UnixMilli(window.End()).UTC().Format("2006-01-02T15:04:05.000Z")))
+	return Errorf(text, k.Name, time.UnixMilli(window.End()).UTC().Format("2006-01-02T15:04:05.000Z"))
 }

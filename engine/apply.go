@@ -102,11 +102,14 @@ func (e *Engine) replay(f *effect.Effect) error {
 		return fmt.Errorf("effect %s on %.64q does not fit what the key holds, %s",
 			f.Kind, f.Key.Name, object.TypeOf(o))
 	}
-	if packs {
-		e.applyToLog(o, f)
-	} else {
+	if !packs {
 		e.apply(o, f)
+		return nil
 	}
+	if e.snapshot != nil {
+		e.keepFor(o, f)
+	}
+	e.applyHits(o, f)
 	return nil
 }
 

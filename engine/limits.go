@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"math"
 
 	"rlserver/engine/ban"
@@ -191,12 +190,10 @@ func (tx *Tx) findParts(limits []Limit, peek bool) error {
 		a := l.algorithm()
 		if p := tx.partOf(l.Key); p != nil {
 			if a.id != namesHits || p.limit.algorithm() != a {
-				const format = "ERR key '%.128s' is in more than one rule: only those of SLIDE may share a key"
-				return Error(fmt.Sprintf(format, l.Key.Name))
+				return Errorf("ERR key '%.128s' is in more than one rule: only those of SLIDE may share a key", l.Key.Name)
 			}
 			if p.cost != l.Cost {
-				const format = "ERR the rules of key '%.128s' share its log: COST must be the same for each of them"
-				return Error(fmt.Sprintf(format, l.Key.Name))
+				return Errorf("ERR the rules of key '%.128s' share its log: COST must be the same for each of them", l.Key.Name)
 			}
 			p.several = true
 			continue

@@ -6,15 +6,9 @@ import (
 	"rlserver/zset"
 )
 
-// fewHits is what calls need to change logs that are records.
-type fewHits struct {
-	set  zset.Borrowed
-	text [32]byte // the hits of a new log
-}
-
 // openFor returns the object under the key of an effect that is replayed, unpacked if the effect
 // needs that. packs: the effect adds a hit, as snapshots have them, to a log that may be a record
-// before and after, so that applyToLog is to apply it.
+// before and after, so that applyHits is to apply it.
 func (e *Engine) openFor(o object.Object, f *effect.Effect) (opened object.Object, packs bool) {
 	switch f.Kind {
 	case effect.Add:
@@ -29,30 +23,29 @@ func (e *Engine) openFor(o object.Object, f *effect.Effect) (opened object.Objec
 	return e.unpacked(f.DB, f.Key, o), false
 }
 
-// applyToLog adds a hit, as apply does.
-func (e *Engine) applyToLog(o object.Object, f *effect.Effect) {
-	if e.snapshot != nil {
-		e.keepFor(o, f)
-	}
-	e.applyHits(o, f)
-}
-
 // applyHits trims a log and records hits in it, or one that is named.
 func (e *Engine) applyHits(o object.Object, f *effect.Effect) object.Object {
 	sh := e.shardOf(f.Key)
-	if l, ok := o.(*object.Log); ok && f.Kind == effect.AddHits && f.Lo == 0 && l.Append(f.Hits.At, f.Hits.Seq, uint64(f.Hits.N)) {
+	l, isRecord := o.(*object.Log)
+	if !isRecord || f.Kind == effect.Add || f.Lo > 0 || !l.Append(f.Hits.At, f.Hits.Seq, uint64(f.Hits.N)) {
+		o = sh.changeLog(o, f)
+	}
+	if f.Kind == effect.AddHits {
 		sh.seq.Use(f.Hits.At, f.Hits.Seq+uint64(f.Hits.N))
 		sh.setDeadline(f.DB, f.Key.Hash, o, f.ExpireAt)
-		return o
 	}
+	return o
+}
+
+func (sh *shard) changeLog(o object.Object, f *effect.Effect) object.Object {
 	var set *zset.Set
 	z, large := o.(*object.ZSet)
 	before := int64(0)
 	switch o := o.(type) {
 	case nil:
-		set = sh.few.set.Load(&e.hasher, &zset.Packed{Data: sh.few.text[:0]})
+		set = sh.few.Load(&sh.e.hasher, &zset.Packed{Data: sh.fewText[:0]})
 	case *object.Log:
-		set = o.Load(&e.hasher, &sh.few.set)
+		set = o.Load(&sh.e.hasher, &sh.few)
 	default:
 		set, before = &z.Set, z.Weight()
 	}
@@ -63,16 +56,11 @@ func (e *Engine) applyHits(o object.Object, f *effect.Effect) object.Object {
 		set.Add(f.Field, f.Score)
 	} else {
 		f.Hits.Record(set)
-		sh.seq.Use(f.Hits.At, f.Hits.Seq+uint64(f.Hits.N))
 	}
 	if large {
 		sh.grow(f.DB, z.Weight()-before)
 	}
-	o = sh.store(o, f, set)
-	if f.Kind == effect.AddHits {
-		sh.setDeadline(f.DB, f.Key.Hash, o, f.ExpireAt)
-	}
-	return o
+	return sh.store(o, f, set)
 }
 
 // applyCall trims a log and records hits of a call with an id in it.

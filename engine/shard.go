@@ -13,6 +13,7 @@ import (
 	"rlserver/engine/snapshot"
 	"rlserver/engine/table"
 	"rlserver/engine/watches"
+	"rlserver/zset"
 )
 
 // maxShards keeps a SCAN cursor, shard and position in it, below 2^53, the largest integer a
@@ -46,7 +47,8 @@ type shard struct {
 
 	stats   counts.Lookups
 	counts  counts.Counts
-	few     fewHits
+	few     zset.Borrowed                 // the hits of a log that changes and is a record
+	fewText [32]byte                      // those of a new log
 	types   [len(object.Types)]counts.Sum // keys of each type
 	held    counts.SharedLoad             // the reservations of all databases
 	changes atomic.Int64                  // changed under the lock, but read without

@@ -32,7 +32,7 @@ func (tx *Tx) Unwatch(w *Watch) {
 // under its key.
 func (tx *Tx) notifyWatches(o object.Object, f *effect.Effect) {
 	switch {
-	case f.Kind.ChangesOnlyKey() && len(tx.e.shardOf(f.Key).watches) == 0: // nearly all
+	case f.Kind.ChangesOnlyKey() && len(tx.e.shardOf(f.Key).watches) == 0: // nearly all calls
 		return
 	case f.Kind == effect.Flush || f.Kind == effect.Swap:
 		for _, sh := range tx.locked {

@@ -72,7 +72,8 @@ func TestPipelinesReplyLikeSingleCalls(t *testing.T) {
 	}
 }
 
-// What is checked for each key is checked for calls that differ from the one before in nothing else.
+// What is checked for each key is checked for calls that differ from the one before in nothing
+// else.
 func TestKeysOfCallsThatRepeat(t *testing.T) {
 	ts := startServer(t, config.Defaults{})
 	c := ts.dial()

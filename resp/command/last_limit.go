@@ -55,8 +55,8 @@ func (l *LastLimit) Keep(a *rule.Algorithm, words [][]byte) {
 	l.of = a
 }
 
-// OneLimit returns the last limit, of which nothing is asked, and forgets the words of its rule: the
-// caller sets its key and its rule.
+// OneLimit returns the last limit, of which nothing is asked, and forgets the words of its rule:
+// the caller sets its key and its rule.
 func (c *Call) OneLimit() *LastLimit {
 	l := c.Last()
 	l.of, l.ID, l.Hold, l.Ban = nil, nil, reserve.Request{}, nil

@@ -85,7 +85,8 @@ func TestWordsAheadAreThoseOfNext(t *testing.T) {
 
 // Words that are valid stay as they are, whatever is read ahead.
 func TestWordsStayWhileOthersAreReadAhead(t *testing.T) {
-	f := newFraming(strings.Repeat("*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\n*3\r\n$3\r\nSET\r\n$2\r\naa\r\n$1\r\nb\r\n", 500))
+	one, two := "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\n", "*3\r\n$3\r\nSET\r\n$2\r\naa\r\n$1\r\nb\r\n"
+	f := newFraming(strings.Repeat(one+two, 500))
 	all := [][][]byte{f.next()}
 	for offset := 0; ; {
 		words, size, repeats := f.ahead(offset)

@@ -66,7 +66,7 @@ type framing struct {
 	bulk int // length of the bulk string at pos, or -1 before its header is read
 
 	words   [][]byte // of the last command, and of those after it that Ahead has returned
-	begin   int      // where the last command began, if its words are valid and common; otherwise -1
+	begin   int      // where the last command began; -1 if it is not common, or its words are gone
 	before  before   // the last command that ahead has returned, or the last one
 	refusal error    // the error that ends the stream: a protocolError, or errBigQuery
 }

@@ -35,7 +35,7 @@ func (l *plain) Packed(p *Packed) (ok bool) {
 // capacity of p.Data.
 func (p *Packed) Append(at int64, lo, hi uint64) (ok bool) {
 	size := len(p.Data)
-	if since := at - p.At; lo == 0 && hi == 1 && since <= maxByte && size < cap(p.Data) { // most hits
+	if since := at - p.At; lo == 0 && hi == 1 && since <= maxByte && size < cap(p.Data) { // most
 		p.Data = p.Data[:size+1]
 		p.Data[size] = byte(since << 1)
 	} else {
