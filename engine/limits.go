@@ -33,10 +33,10 @@ func (tx *Tx) Decide(l *Limit) (limit.Decision, error) {
 	if !a.fits(o) {
 		return limit.Decision{}, ErrWrongType
 	}
-	if len(tx.parts) > 1 {
+	if len(tx.parts) > 1 { // otherwise the part of an earlier call is overwritten
 		tx.dropParts()
 	}
-	tx.parts, tx.limits = tx.parts[:0], nil // the part of an earlier call is overwritten
+	tx.parts, tx.limits = tx.parts[:0], nil
 	p := tx.addPart(l, 0, o)
 	if err := tx.decideWithBook(p); err != nil {
 		return limit.Decision{}, err
@@ -190,10 +190,12 @@ func (tx *Tx) findParts(limits []Limit, peek bool) error {
 		a := l.algorithm()
 		if p := tx.partOf(l.Key); p != nil {
 			if a.id != namesHits || p.limit.algorithm() != a {
-				return Errorf("ERR key '%.128s' is in more than one rule: only those of SLIDE may share a key", l.Key.Name)
+				const format = "ERR key '%.128s' is in more than one rule: only those of SLIDE may share a key"
+				return Errorf(format, l.Key.Name)
 			}
 			if p.cost != l.Cost {
-				return Errorf("ERR the rules of key '%.128s' share its log: COST must be the same for each of them", l.Key.Name)
+				const format = "ERR the rules of key '%.128s' share its log: COST must be the same for each of them"
+				return Errorf(format, l.Key.Name)
 			}
 			p.several = true
 			continue

@@ -38,9 +38,8 @@ func (e *Engine) applyHits(o object.Object, f *effect.Effect) object.Object {
 }
 
 func (sh *shard) changeLog(o object.Object, f *effect.Effect) object.Object {
-	var set *zset.Set
 	z, large := o.(*object.ZSet)
-	before := int64(0)
+	set, before := (*zset.Set)(nil), int64(0)
 	switch o := o.(type) {
 	case nil:
 		set = sh.few.Load(&sh.e.hasher, &zset.Packed{Data: sh.fewText[:0]})

@@ -159,11 +159,11 @@ func (sh *shard) setDeadline(db int, hash uint64, o object.Object, at int64) {
 	case before == 0 && at != 0:
 		s.expires++
 		sh.counts.Note(db)
+		s.keys.Mark(sh.e.place(hash), at)
 	case before != 0 && at == 0:
 		s.expires--
 		sh.counts.Note(db)
-	}
-	if at != 0 && (before == 0 || at < before) { // otherwise the mark is early enough
+	case at < before: // otherwise the mark is early enough
 		s.keys.Mark(sh.e.place(hash), at)
 	}
 }
