@@ -41,7 +41,6 @@ var fixed = algorithm{
 // otherWindow returns the error for a call on a key that counts in a window unrelated to the window
 // of the call.
 func otherWindow(k Key, c *object.Fixed) error {
-	window := c.Count()
 	const text = "ERR key '%.128s' counts in another window until %s: give each window of RL.FIXED a key of its own"
-	return Errorf(text, k.Name, time.UnixMilli(window.End()).UTC().Format("2006-01-02T15:04:05.000Z"))
+	return Errorf(text, k.Name, time.UnixMilli(c.Count().End()).UTC().Format("2006-01-02T15:04:05.000Z"))
 }
