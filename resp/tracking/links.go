@@ -3,12 +3,11 @@ package tracking
 import (
 	"bufio"
 	"errors"
+	"io"
 	"net"
 	"strconv"
 	"sync"
 	"time"
-
-	"rlserver/resp/wire"
 )
 
 // Word is the first word of a call on a connection between nodes: the node that sends it wants to
@@ -21,6 +20,9 @@ const (
 	interval = time.Second
 	silence  = 3 * interval
 )
+
+// maxKey is the longest name of a key, in bytes.
+const maxKey = 512 << 20
 
 // Links are connections on which the other nodes of a cluster tell this one what they change, while
 // clients track keys whose calls other nodes run. It is safe for concurrent use.
@@ -213,22 +215,58 @@ var errMalformed = errors.New("what another node tells of changes is malformed")
 
 // readTold reads what a node sends: either a reply to Word, or what it tells.
 func readTold(in *bufio.Reader) (keys []string, told bool, err error) {
-	var r wire.Reply
-	if err := wire.CopyReply(&r, in); err != nil || r.B[0] == '+' {
+	kind, n, err := readHeader(in)
+	switch {
+	case err != nil:
 		return nil, false, err
-	}
-	kind := r.B[0]
-	r.B[0] = '*' // a push has the form of an array
-	push := wire.ParseValue(r.B)
-	parts := push.Elements()
-	if kind != '>' || len(parts) != 2 || parts[1].Kind != '_' && parts[1].Kind != '*' {
+	case kind == '+':
+		return nil, false, nil
+	case kind != '>' || n != 2:
 		return nil, false, errMalformed
 	}
-	if parts[1].Kind == '*' {
-		keys = []string{}
+	if _, err := readBulk(in); err != nil {
+		return nil, false, err
 	}
-	for _, key := range parts[1].Elements() {
-		keys = append(keys, string(key.Text))
+	kind, n, err = readHeader(in)
+	switch {
+	case err != nil || kind == '_':
+		return nil, true, err
+	case kind != '*':
+		return nil, false, errMalformed
+	}
+	keys = []string{}
+	for range n {
+		key, err := readBulk(in)
+		if err != nil {
+			return nil, false, err
+		}
+		keys = append(keys, key)
 	}
 	return keys, true, nil
+}
+
+// readHeader reads a line: its kind, and its number if it has one.
+func readHeader(in *bufio.Reader) (kind byte, n int, err error) {
+	line, err := in.ReadSlice('\n')
+	if err != nil || len(line) < 3 {
+		return 0, 0, errors.Join(err, errMalformed)
+	}
+	if kind = line[0]; kind == '+' || kind == '_' {
+		return kind, 0, nil
+	}
+	n, err = strconv.Atoi(string(line[1 : len(line)-2]))
+	if n < 0 {
+		err = errMalformed
+	}
+	return kind, n, err
+}
+
+func readBulk(in *bufio.Reader) (string, error) {
+	kind, n, err := readHeader(in)
+	if err != nil || kind != '$' || n > maxKey {
+		return "", errors.Join(err, errMalformed)
+	}
+	text := make([]byte, n+2)
+	_, err = io.ReadFull(in, text)
+	return string(text[:n]), err
 }
