@@ -16,10 +16,10 @@ build: ## build bin/rlserver
 
 # From an empty cache, compiling is half of the work. The compiler is quicker if it collects garbage less often, without
 # DWARF, which is for debuggers, and with one goroutine for each package, as packages are compiled side by side anyway.
-# make check optimizes all but go-redis, the largest package; make test only where its tests spend their time or count
-# allocations. Nothing is compiled from C. GOFLAGS is for the tests that build the server, too, so that they share the
-# packages. Twice as many packages as processors run at once, as some wait, and what takes longest begins first:
-# integration, after the server, which it builds, has been compiled. The tests, too, collect garbage less often.
+# make check optimizes all but go-redis, the largest package; make test only where its tests spend their time. Nothing is
+# compiled from C. GOFLAGS is for the tests that build the server, too, so that they share the packages. Twice as many
+# packages as processors run at once, as some wait, and what takes longest begins first: integration, after the server,
+# which it builds, has been compiled. The tests, too, collect garbage less often.
 COMPILE := -dwarf=false -c=1
 FULL_FLAGS := '-gcflags=all=$(COMPILE)' '-gcflags=github.com/redis/go-redis/...=-N -l $(COMPILE)'
 OPTIMIZED := std rlserver/engine/... rlserver/zset/... rlserver/internal/... rlserver/resp/glob github.com/yuin/...

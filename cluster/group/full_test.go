@@ -157,7 +157,8 @@ func TestTheDiskOfANewLeaderHangs(t *testing.T) {
 func TestLeadershipGoesToWhoStores(t *testing.T) {
 	t.Parallel()
 	tr, hangs := newHangingTrio(t)
-	for led := false; !led; { // a leader that is too slow for its heartbeats loses its leadership
+	for tries, led := 0, false; !led; tries++ { // a leader that is too slow loses its leadership
+		require.Less(t, tries, 20)
 		leader := tr.leader()
 		next, other := tr.nodes[(leader.i+1)%3], tr.nodes[(leader.i+2)%3]
 		hangs[next.i].Lock()
@@ -183,23 +184,27 @@ func TestLeadershipGoesToWhoStores(t *testing.T) {
 }
 
 // handsOverAndServes has a leader hand over to another node, and serve calls meanwhile. led: it has
-// led all the time.
+// led all the time, and the error is that of the handover, or of a call.
 func (n *node) handsOverAndServes(next *node) (err error, led bool) {
 	p, err := n.group.Leading()
 	if err != nil {
 		return err, false
+	}
+	leads := func() bool {
+		now, err := n.group.Leading()
+		return err == nil && now == p
 	}
 	asked := make(chan error, 1)
 	go func() { asked <- n.group.HandOver(n.trio.t.Context(), "a test", names[next.i]) }()
 	for {
 		select {
 		case err := <-asked:
-			_, lost := n.group.Leading()
-			return err, err == nil || lost == nil
+			return err, err == nil || leads()
 		default:
 			if _, err := admit(p, "k", 1<<40); err != nil {
+				led := leads()
 				<-asked
-				return err, false
+				return err, led
 			}
 		}
 	}

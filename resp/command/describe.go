@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -296,6 +297,8 @@ func Fields(r *wire.Reply, list ...any) {
 			r.Integer(v)
 		case func():
 			v()
+		default:
+			panic(fmt.Sprintf("command: no reply has a %T", v))
 		}
 	}
 }
