@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"rlserver/engine/hits"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/zset"
@@ -120,4 +121,70 @@ func TestShortLogsAreLoadedAsRecords(t *testing.T) {
 	c.e.MoveBack(c.now, c.now-20)
 	requireSound(t, c.e)
 	assert.Len(t, c.members("k"), 15)
+}
+
+// A log that is a record answers as the sorted set with its hits does, whether it is loaded or not.
+func TestRecordsAnswerAsSets(t *testing.T) {
+	c, r := newCaller(t, Options{}), rand.New(rand.NewPCG(1, 2))
+	window := []limit.Window{{Limit: 1000, Length: 100_000}}
+	records := 0
+	for i := range 300 {
+		name := fmt.Sprint("k", i%7)
+		c.now += r.Int64N(5)
+		c.slide(name, window, 1+r.Int64N(3), "")
+		c.with(name, func(k Key) {
+			o, isRecord := c.tx.find(0, k).(*object.Log)
+			if !isRecord {
+				return
+			}
+			records++
+			var few, other zset.Borrowed
+			set := o.Load(nil, &other)
+			var log hits.Log
+			log.Load(o, &few)
+			require.Equal(t, set.Len(), log.Len())
+			for _, at := range r.Perm(int(c.now - o.First() + 10)) {
+				time := float64(o.First()+int64(at)-5) + float64(r.IntN(2))/2
+				require.Equal(t, set.FirstAfter(time), log.After(time), "%v", time)
+			}
+			rank := r.IntN(set.Len())
+			require.Equal(t, set.ScoreAt(rank), log.At(rank))
+			for at := o.Newest(); at < o.Newest()+2; at++ {
+				require.Equal(t, set.NumberAfter(at) > 0, log.NamesAt(at) != nil)
+			}
+		})
+	}
+	assert.Greater(t, records, 100)
+}
+
+// A key whose deadline moves back and forth is deleted after the last of them.
+func TestDeadlinesThatMoveAreSwept(t *testing.T) {
+	c := newCaller(t, Options{})
+	s := c.e.NewSweeper()
+	swept := func(now int64) (deleted int) {
+		for end := s.Rounds() + 2; s.Rounds() < end; {
+			deleted += s.Step(now)
+		}
+		return deleted
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		at := int64(0)
+		for range 1 + r.IntN(5) {
+			at = c.now + 1 + r.Int64N(1000)*r.Int64N(2)*r.Int64N(1000)
+			c.with("k", func(k Key) {
+				if !c.tx.Exists(k) {
+					c.tx.Set(k, []byte("v"), SetMode{})
+				}
+				require.True(t, c.tx.Expire(k, at, 0))
+			})
+			if r.IntN(3) == 0 {
+				c.now += r.Int64N(at - c.now)
+				require.Zero(t, swept(c.now))
+			}
+		}
+		require.Zero(t, swept(at))
+		require.Equal(t, 1, swept(at+1))
+		c.now = at + 1
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"rlserver/internal/dict"
@@ -52,5 +53,15 @@ func TestSequenceAfterHitsForTheFuture(t *testing.T) {
 		require.Equal(t, want, first)
 		q.Use(1000, first+1)
 		q.SkipUsed()
+	}
+}
+
+// What an effect changes besides its key is known of each kind.
+func TestKindsThatChangeOnlyTheirKey(t *testing.T) {
+	for _, k := range Kinds() {
+		more := k.HasTo() || k == Move
+		assert.Equal(t, k.ChangesKey() && !more, k.ChangesOnlyKey(), "%v", k)
+		has := k.Fields()
+		assert.Equal(t, has&(HasTo|HasToDB) != 0 && k.ChangesKey(), more, "%v", k)
 	}
 }
