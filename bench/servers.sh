@@ -80,8 +80,15 @@ rate() {
 
 median() { sort -n | awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)]}'; }
 
-# processor NAME prints the CPU time that a server has used, in µs.
-processor() { awk -v hz="$(getconf CLK_TCK)" '{sub(/.*\) /, ""); print ($12 + $13) * 1e6 / hz}' "/proc/${pid[$1]}/stat"; }
+# processor NAME prints the CPU time that a server has used, in µs: that of its threads, which do not end while it runs, or
+# in ticks if the kernel does not tell it.
+processor() {
+    if [[ -r /proc/${pid[$1]}/schedstat ]]; then
+        cat "/proc/${pid[$1]}"/task/*/schedstat | awk '{sum += $1} END {printf "%.0f\n", sum / 1000}'
+        return
+    fi
+    awk -v hz="$(getconf CLK_TCK)" '{sub(/.*\) /, ""); print ($12 + $13) * 1e6 / hz}' "/proc/${pid[$1]}/stat"
+}
 
 resident() { awk '/^VmRSS:/ {print $2 * 1024}' "/proc/${pid[$1]}/status"; }
 
