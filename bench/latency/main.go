@@ -4,8 +4,8 @@
 //	latency -port 6379 -rate 20000 -seconds 10 RL.TOKEN key:RAND 100 100 60
 //
 // RAND in a word is replaced by a random number below -keys, in twelve digits, as redis-benchmark
-// has it. The latency of a call counts from the
-// time at which it is due, which corrects for coordinated omission.
+// has it. The latency of a call counts from the time at which it is due, which corrects for
+// coordinated omission.
 package main
 
 import (

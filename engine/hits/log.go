@@ -81,7 +81,15 @@ func (l *Log) Len() int {
 }
 
 // At implements limit.Log.
-func (l *Log) At(i int) float64 { return l.Set().ScoreAt(i) }
+func (l *Log) At(i int) float64 {
+	switch r := l.record; {
+	case r != nil && i == 0:
+		return float64(r.First())
+	case r != nil && i == r.Len()-1:
+		return float64(r.Newest())
+	}
+	return l.Set().ScoreAt(i)
+}
 
 // After implements limit.Log.
 func (l *Log) After(t float64) int {
