@@ -159,6 +159,8 @@ func TestLeadershipGoesToWhoStores(t *testing.T) {
 	tr, hangs := newHangingTrio(t)
 	for tries, led := 0, false; !led; tries++ { // a leader that is too slow loses its leadership
 		require.Less(t, tries, 20)
+		tr.serves()
+		tr.alike()
 		leader := tr.leader()
 		next, other := tr.nodes[(leader.i+1)%3], tr.nodes[(leader.i+2)%3]
 		hangs[next.i].Lock()
