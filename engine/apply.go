@@ -139,7 +139,7 @@ func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 		return e.applyElements(o, f)
 	case effect.ZSet:
 		return e.applyZSet(f)
-	case effect.AddHits:
+	case effect.AddHits, effect.Runs:
 		return e.applyHits(o, f)
 	case effect.Call:
 		return e.applyCall(o, f)

@@ -46,6 +46,15 @@ func inserts(t object.Type) effect.Effect {
 	return effect.Effect{Kind: effect.Insert, Field: []byte(t), Value: []byte("\x01f\x02bc"), Hi: 2}
 }
 
+// runsOf returns the Value of a Runs with hits.
+func runsOf(list ...effect.Hits) (value []byte) {
+	last := int64(0)
+	for _, h := range list {
+		value, last = effect.AppendRun(value, last, h), h.At
+	}
+	return value
+}
+
 // engineWith returns an engine with two databases, and a key of a type in the first.
 func engineWith(t *testing.T, holds object.Type) *Engine {
 	e := New(Options{Databases: 2, Shards: 8})
@@ -118,6 +127,7 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 
 		effect.Call:   {object.TypeNone, object.TypeZSet},
 		effect.Uncall: {object.TypeZSet},
+		effect.Runs:   {object.TypeNone, object.TypeZSet},
 	}
 	for _, kind := range effect.Kinds() {
 		require.NotEmpty(t, fits[kind], "kind %d", kind)
@@ -143,6 +153,9 @@ func TestApplyRefusesOtherTypes(t *testing.T) {
 		}
 		if kind == effect.ZSet {
 			f.Value = []byte("\x01m\x00\x00\x00\x00\x00\x00\xf0\x3f")
+		}
+		if kind == effect.Runs {
+			f.Value = runsOf(effect.Hits{At: epoch, N: 1}, effect.Hits{At: epoch, Seq: 7, N: 2})
 		}
 		for _, holds := range all {
 			t.Run(fmt.Sprint(kind, " ", holds), func(t *testing.T) {
@@ -191,6 +204,14 @@ func TestApplyRefusesValuesOutOfRange(t *testing.T) {
 		{object.TypeZSet, effect.Effect{Kind: effect.Call, Hits: effect.Hits{At: -1, Seq: 1, N: 1}}},
 		{object.TypeNone, effect.Effect{Kind: effect.Call, Hits: effect.Hits{Seq: zset.MaxNumber, N: 2}}},
 		{object.TypeZSet, effect.Effect{Kind: effect.Uncall, Hits: effect.Hits{Seq: 1, N: -1}}},
+		{object.TypeZSet, effect.Effect{Kind: effect.Runs}},
+		{object.TypeZSet, effect.Effect{Kind: effect.Runs, Value: []byte("\x03")}},
+		{object.TypeZSet, effect.Effect{Kind: effect.Runs, Value: []byte("\x03\x00")}},
+		{object.TypeZSet, effect.Effect{Kind: effect.Runs, Value: []byte("\x02\x03\x00\x00")}},
+		{object.TypeNone, effect.Effect{Kind: effect.Runs, Value: runsOf(effect.Hits{At: zset.MaxTime + 1, N: 1})}},
+		{object.TypeNone, effect.Effect{Kind: effect.Runs, Value: runsOf(effect.Hits{N: -1})}},
+		{object.TypeNone, effect.Effect{Kind: effect.Runs, Value: runsOf(effect.Hits{N: effect.MaxHits + 1})}},
+		{object.TypeNone, effect.Effect{Kind: effect.Runs, Value: runsOf(effect.Hits{Seq: zset.MaxSeq, N: 2})}},
 		{object.TypeToken, effect.Effect{Kind: effect.Tokens, Tokens: limit.Tokens{Missing: -1}}},
 		{object.TypeToken, effect.Effect{Kind: effect.Tokens, Tokens: limit.Tokens{Earned: -1}}},
 		{object.TypeNone, effect.Effect{Kind: effect.Tokens, Tokens: limit.Tokens{Earned: 1 << 40}}},

@@ -27,11 +27,13 @@ func (e *Engine) openFor(o object.Object, f *effect.Effect) (opened object.Objec
 func (e *Engine) applyHits(o object.Object, f *effect.Effect) object.Object {
 	sh := e.shardOf(f.Key)
 	l, isRecord := o.(*object.Log)
-	if !isRecord || f.Kind == effect.Add || f.Lo > 0 || !l.Append(f.Hits.At, f.Hits.Seq, uint64(f.Hits.N)) {
+	if !isRecord || f.Kind != effect.AddHits || f.Lo > 0 || !l.Append(f.Hits.At, f.Hits.Seq, uint64(f.Hits.N)) {
 		o = sh.changeLog(o, f)
 	}
 	if f.Kind == effect.AddHits {
 		sh.seq.Use(f.Hits.At, f.Hits.Seq+uint64(f.Hits.N))
+	}
+	if f.Kind != effect.Add {
 		sh.setDeadline(f.DB, f.Key.Hash, o, f.ExpireAt)
 	}
 	return o
@@ -51,11 +53,7 @@ func (sh *shard) changeLog(o object.Object, f *effect.Effect) object.Object {
 	if f.Lo > 0 {
 		set.RemoveSpan(0, f.Lo)
 	}
-	if f.Kind == effect.Add {
-		set.Add(f.Field, f.Score)
-	} else {
-		f.Hits.Record(set)
-	}
+	f.Record(set)
 	if large {
 		sh.grow(f.DB, z.Weight()-before)
 	}

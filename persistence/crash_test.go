@@ -117,15 +117,39 @@ func stateOf(e *engine.Engine) string {
 	s := e.Snapshot(func() {})
 	defer s.Close()
 	for s.Step(func(effects []effect.Effect) {
-		for i := range effects {
-			p := printer{}
-			p.effect(&effects[i])
-			lines = append(lines, string(p.line))
+		for _, f := range effects {
+			for _, f := range singly(f) {
+				p := printer{}
+				p.effect(&f)
+				lines = append(lines, string(p.line))
+			}
 		}
 	}) {
 	}
 	slices.Sort(lines)
-	return strings.Join(lines, "\n")
+	return strings.Join(slices.Compact(lines), "\n")
+}
+
+// singly returns an effect, or instead of runs those that format version 8 has for the hits.
+func singly(f effect.Effect) (list []effect.Effect) {
+	if f.Kind != effect.Runs {
+		return []effect.Effect{f}
+	}
+	for h := range effect.EachRun(f.Value) {
+		if h.N >= effect.ManyHits {
+			list = append(list, effect.Effect{Kind: effect.AddHits, DB: f.DB, Key: f.Key, Hits: h, ExpireAt: f.ExpireAt})
+			continue
+		}
+		for i := range uint64(h.N) {
+			list = append(list, effect.Effect{
+				Kind: effect.Add, DB: f.DB, Key: f.Key, Field: h.Member(nil, i), Score: float64(h.At),
+			})
+		}
+	}
+	if f.ExpireAt != 0 {
+		list = append(list, effect.Effect{Kind: effect.Expire, DB: f.DB, Key: f.Key, ExpireAt: f.ExpireAt})
+	}
+	return list
 }
 
 // run makes calls, segments and snapshots, stops and starts the store, and makes more calls. It

@@ -343,7 +343,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 				header(newer)
 				d := whole.with(name, newer)
 				dir := d.put(t)
-				words := name + " is of format version 49, and this server reads versions up to 8: " +
+				words := name + " is of format version 50, and this server reads versions up to 9: " +
 					"start a newer rlserver on this directory"
 				_, _, err := loaded(t, dir, 3)
 				require.EqualError(t, err, words)

@@ -78,6 +78,11 @@ func callsOfAllKinds() [][]effect.Effect {
 			reserve("unused", "call", 0, 0, 1),
 			reserve("slide", "call", 0, 0, 1),
 			{Kind: effect.Terms, Key: key("slide"), Value: []byte("SLIDE 10 1h,SLIDE 20 1d")},
+			{
+				Kind: effect.Runs, Key: key("record"), ExpireAt: testEpoch + hour,
+				Value: effect.AppendRun(effect.AppendRun(nil, 0, effect.Hits{At: testEpoch, N: 1}),
+					testEpoch, effect.Hits{At: testEpoch + 7, Seq: 3, N: 20}),
+			},
 			reserve("counted", "settled", 0, object.FormCounter, 0), reserve("counted", "open", 0, 0, 1),
 			{Kind: effect.Forget, Key: key("counted"), Lo: 1},
 		},

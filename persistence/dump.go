@@ -144,6 +144,9 @@ func (p *printer) effect(f *effect.Effect) {
 	if has&effect.HasValue != 0 {
 		p.text("value", f.Value)
 	}
+	if has&effect.HasRuns != 0 {
+		p.text("hits", appendRuns(nil, f.Value))
+	}
 	if has&effect.HasScore != 0 {
 		p.text("score", appendScore(nil, f.Score))
 	}
@@ -196,6 +199,19 @@ func (p *printer) effect(f *effect.Effect) {
 	if has&effect.HasExpireAt != 0 && f.ExpireAt != 0 {
 		p.time("expires", f.ExpireAt)
 	}
+}
+
+// appendRuns writes the names of hits: `<ms>-<seq>`, or of several in a row `<ms>-<first>+<others>`.
+func appendRuns(dst, value []byte) []byte {
+	for h := range effect.EachRun(value) {
+		if len(dst) > 0 {
+			dst = append(dst, ' ')
+		}
+		if dst = h.Member(dst, 0); h.N > 1 {
+			dst = strconv.AppendInt(append(dst, '+'), h.N-1, 10)
+		}
+	}
+	return dst
 }
 
 // appendScore writes whole numbers, such as times, without an exponent. Scores are text in JSON

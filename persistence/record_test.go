@@ -33,6 +33,7 @@ func sample(kind effect.Kind) effect.Effect {
 	for bit, keep := range map[effect.Fields]func(){
 		effect.HasToDB: func() { f.ToDB = full.ToDB }, effect.HasTo: func() { f.To = full.To },
 		effect.HasField: func() { f.Field = full.Field }, effect.HasValue: func() { f.Value = full.Value },
+		effect.HasRuns:  func() { f.Value = full.Value },
 		effect.HasScore: func() { f.Score = full.Score },
 		effect.HasLo:    func() { f.Lo = full.Lo }, effect.HasHi: func() { f.Hi = full.Hi },
 		effect.HasExpireAt: func() { f.ExpireAt = full.ExpireAt }, effect.HasHits: func() { f.Hits = full.Hits },

@@ -19,7 +19,7 @@ import (
 
 // formatVersion is the version of the files that are written. Older versions are read too. It grows
 // when an older server could not read what is written.
-const formatVersion = 8
+const formatVersion = 9
 
 // fileKind is what a file holds. The numbers are file format: never renumber.
 type fileKind uint32

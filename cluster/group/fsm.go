@@ -148,7 +148,7 @@ func (f *fsm) takesLong() (end func()) {
 // snapshot may repeat some: a leader's engine is ahead of its log.
 const (
 	stateMagic      = "RLSERVER"
-	stateVersion    = 2
+	stateVersion    = 3
 	oldestState     = 2 // that can be read
 	stateHeaderSize = len(stateMagic) + 1 + 5*8
 )

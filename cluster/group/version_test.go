@@ -120,5 +120,6 @@ func TestAnOlderReplicaStopsAtALaterSnapshot(t *testing.T) {
 	require.NoError(t, tr.leader(last.i).group.Snapshot())
 	tr.admitted(last.i)
 	last.open(last.options(0))
-	tr.stopsUntilUpgraded(last, "snapshot of version 4, and this server knows version 2: it has to be upgraded")
+	tr.stopsUntilUpgraded(last, fmt.Sprintf(
+		"snapshot of version %d, and this server knows version %d: it has to be upgraded", stateVersion+2, stateVersion))
 }

@@ -32,6 +32,7 @@ const (
 	HasHold
 	HasForgets // Lo
 	HasForm    // Hi
+	HasRuns    // Value
 )
 
 // kindFields are the fields of each kind. They are file format: never change those of a kind; add a
@@ -78,6 +79,8 @@ var kindFields = [...]Fields{
 
 	Call:   known | HasField | HasLo | HasHits | HasExpireAt,
 	Uncall: known | HasField | HasHits,
+
+	Runs: known | HasRuns | HasExpireAt,
 }
 
 // Fields returns the fields of a kind; none for an unknown one.
@@ -111,7 +114,7 @@ func Append(dst []byte, f *Effect) []byte {
 	if has&HasField != 0 {
 		dst = appendBytes(dst, f.Field)
 	}
-	if has&HasValue != 0 {
+	if has&(HasValue|HasRuns) != 0 {
 		dst = appendBytes(dst, f.Value)
 	}
 	if has&HasScore != 0 {
@@ -196,7 +199,7 @@ func (r *Reader) effect(f *Effect) {
 	if has&HasField != 0 {
 		f.Field = r.bytes()
 	}
-	if has&HasValue != 0 {
+	if has&(HasValue|HasRuns) != 0 {
 		f.Value = r.bytes()
 	}
 	if has&HasScore != 0 {

@@ -101,7 +101,11 @@ const (
 	// there; an empty sorted set is gone.
 	Uncall Kind = 34
 
-	nextKind = Uncall + 1 // one more than the last
+	// Runs has Value and ExpireAt: the log has the hits that AppendRun has encoded too, the deadline
+	// is set. Snapshots have it.
+	Runs Kind = 35
+
+	nextKind = Runs + 1 // one more than the last
 )
 
 var names = [nextKind]string{
@@ -115,7 +119,7 @@ var names = [nextKind]string{
 	Script: "script", ScriptDelete: "script-delete",
 	Reserve: "reserve", Forget: "forget", Terms: "terms",
 	Override: "override", OverrideDelete: "override-delete", Ban: "ban",
-	Call: "call", Uncall: "uncall",
+	Call: "call", Uncall: "uncall", Runs: "runs",
 }
 
 // String returns the kind's name.

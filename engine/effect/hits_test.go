@@ -44,6 +44,36 @@ func TestPackedHitsEqualSingleHits(t *testing.T) {
 	}
 }
 
+// Runs that are decoded are those that were encoded; no part of a run is one, nor is damage.
+func TestRunsAreDecodedAsEncoded(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		var want, got []Hits
+		var value []byte
+		last := int64(0)
+		for range 1 + r.IntN(5) {
+			before := len(value)
+			h := Hits{At: min(last+r.Int64N(1<<r.IntN(52)), zset.MaxTime), Seq: uint64(r.IntN(2)) * r.Uint64N(1<<r.IntN(53)), N: 1}
+			if r.IntN(2) == 0 {
+				h.N = 1 + r.Int64N(int64(min(zset.MaxSeq-h.Seq+1, MaxHits)))
+			}
+			value, want = AppendRun(value, last, h), append(want, h)
+			last = h.At
+			for cut := before + 1; cut < len(value); cut++ {
+				require.False(t, FitRuns(value[:cut]))
+			}
+		}
+		require.True(t, FitRuns(value))
+		for h := range EachRun(value) {
+			got = append(got, h)
+		}
+		require.Equal(t, want, got)
+	}
+	assert.False(t, FitRuns(nil))
+	assert.False(t, FitRuns(AppendRun(AppendRun(nil, 0, Hits{At: zset.MaxTime, N: 1}), zset.MaxTime-1, Hits{At: zset.MaxTime, N: 1})),
+		"a time after the last")
+}
+
 // Hits for the future, which a client has written, do not end the sequence.
 func TestSequenceAfterHitsForTheFuture(t *testing.T) {
 	var q Sequence

@@ -34,8 +34,9 @@ func Fits(f *effect.Effect, o Object) bool {
 	case effect.Insert:
 		return fitsInsert(f, o)
 	case effect.AddHits:
-		return (MissingOr[*ZSet](o) || is[*Log](o)) && 0 <= f.Lo && f.Lo <= ranks(o) &&
-			0 < f.Hits.N && f.Hits.N <= effect.MaxHits && f.Hits.Seq <= zset.MaxSeq-uint64(f.Hits.N)+1
+		return (MissingOr[*ZSet](o) || is[*Log](o)) && 0 <= f.Lo && f.Lo <= ranks(o) && f.Hits.Fit()
+	case effect.Runs:
+		return (MissingOr[*ZSet](o) || is[*Log](o)) && effect.FitRuns(f.Value)
 	case effect.Call:
 		return (MissingOr[*ZSet](o) || is[*Log](o)) && 0 <= f.Lo && f.Lo <= ranks(o) && fitsCall(f.Hits)
 	case effect.Uncall:

@@ -130,7 +130,6 @@ func (o *Log) save(b *Batch, f effect.Effect) (whole bool) {
 	var few zset.Borrowed
 	f.Key.Name = b.copied(f.Key.Name)
 	b.putHits(f, o.ExpireAt, o.Load(nil, &few), 0)
-	b.putExpire(f, o.ExpireAt)
 	return true
 }
 

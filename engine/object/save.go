@@ -85,21 +85,17 @@ func (b *Batch) putField(f effect.Effect, field, value string) {
 
 // putHits adds the hits of a part of a log with a deadline.
 func (b *Batch) putHits(f effect.Effect, expireAt int64, log *zset.Set, part int) {
+	start, last := len(b.Text), int64(0)
 	log.VisitHits(part, func(at int64, seq, n uint64) {
 		for h := range effect.Split(at, seq, n) {
-			if h.N >= effect.ManyHits {
-				many := f
-				many.Kind, many.Hits, many.ExpireAt = effect.AddHits, h, expireAt
-				b.Put(many)
-				continue
-			}
-			for i := range uint64(h.N) {
-				start := len(b.Text)
-				b.Text = h.Member(b.Text, i)
-				b.putMember(f, b.Text[start:len(b.Text):len(b.Text)], float64(at))
-			}
+			b.Text = effect.AppendRun(b.Text, last, h)
+			last = at
 		}
 	})
+	if len(b.Text) > start {
+		f.Kind, f.Value, f.ExpireAt = effect.Runs, b.Text[start:len(b.Text):len(b.Text)], expireAt
+		b.Put(f)
+	}
 }
 
 // putCalls adds the calls of a part of a log with a deadline.

@@ -166,16 +166,20 @@ func (o *ZSet) save(b *Batch, f effect.Effect) (whole bool) {
 		}})
 		return false
 	}
+	before := len(b.Effects)
 	for part := range o.Set.HitParts() {
 		b.putHits(f, o.ExpireAt, &o.Set, part)
 	}
 	for part := range o.Set.CallParts() {
 		b.putCalls(f, o.ExpireAt, &o.Set, part)
 	}
+	timed := len(b.Effects) > before
 	for member, score := range o.Set.Others(0) {
 		b.putMember(f, b.copied(member), score)
 	}
-	b.putExpire(f, o.ExpireAt)
+	if !timed { // hits and calls have the deadline
+		b.putExpire(f, o.ExpireAt)
+	}
 	return true
 }
 
