@@ -107,7 +107,7 @@ func (e *Engine) replay(f *effect.Effect) error {
 		return nil
 	}
 	if e.snapshot != nil {
-		e.keepFor(o, f)
+		e.keepFor(f)
 	}
 	e.applyHits(o, f)
 	return nil
@@ -120,7 +120,7 @@ func (e *Engine) has(db int) bool { return 0 <= db && db < e.databases }
 // effect does not fit the state, which Apply checks first.
 func (e *Engine) apply(o object.Object, f *effect.Effect) object.Object {
 	if e.snapshot != nil {
-		e.keepFor(o, f)
+		e.keepFor(f)
 	}
 	switch f.Kind {
 	case effect.Delete:

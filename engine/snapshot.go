@@ -5,7 +5,6 @@ import (
 
 	"rlserver/engine/effect"
 	"rlserver/engine/lock"
-	"rlserver/engine/object"
 	"rlserver/engine/snapshot"
 )
 
@@ -78,28 +77,28 @@ func (e *Engine) endSnapshot(end func()) {
 }
 
 // keepFor has the snapshot being taken save the objects that an effect is about to change, or to
-// copy, as the original may be evicted later. o is the object under its key. An effect on a whole
-// database moves or drops dicts but changes no object; the walks continue over them.
-func (e *Engine) keepFor(o object.Object, f *effect.Effect) {
+// copy, as the original may be evicted later. An effect on a whole database moves or drops dicts
+// but changes no object; the walks continue over them.
+func (e *Engine) keepFor(f *effect.Effect) {
 	if !f.Kind.ChangesKey() {
 		return
 	}
-	e.keep(f.DB, f.Key, o)
+	e.keep(f.DB, f.Key)
 	switch {
 	case f.Kind.HasTo():
-		e.keep(f.Target(), f.To, e.shardOf(f.To).find(f.Target(), f.To))
+		e.keep(f.Target(), f.To)
 	case f.Kind == effect.Move:
-		e.keep(f.ToDB, f.Key, e.shardOf(f.Key).find(f.ToDB, f.Key))
+		e.keep(f.ToDB, f.Key)
 	}
 }
 
-func (e *Engine) keep(db int, k Key, o object.Object) {
+func (e *Engine) keep(db int, k Key) {
 	sh := e.shardOf(k)
 	switch w := sh.dbs[db].walk; {
 	case w == nil:
 	case sh.evicting:
-		e.snapshot.LeaveOut(w, e.place(k.Hash), k.Name)
+		e.snapshot.LeaveOut(w, e.place(k.Hash))
 	default:
-		e.snapshot.Keep(w, e.place(k.Hash), k.Name, o)
+		e.snapshot.Keep(w, e.place(k.Hash))
 	}
 }

@@ -326,19 +326,24 @@ func TestSnapshotDuringCalls(t *testing.T) {
 func TestPassageKeepsOvertakenEntries(t *testing.T) {
 	const unit = 1 << 32 // between two positions
 	var p dict.Passage
-	assert.True(t, p.Overtake(0, []byte("first")))
-	assert.False(t, p.Overtake(0, []byte("first")), "again")
+	assert.True(t, p.Overtake(0))
+	assert.False(t, p.Overtake(0), "again")
 	p.Reach(5)
-	assert.False(t, p.Overtake(5*unit-1, []byte("last of those walked")))
-	assert.True(t, p.Overtake(5*unit, []byte("next")))
-	assert.True(t, p.Overtake(5*unit, []byte("another at this position")))
-	assert.True(t, p.PassesBy("next"))
-	assert.False(t, p.PassesBy("last of those walked"))
+	assert.False(t, p.Overtake(5*unit-1), "the last of those walked")
+	assert.True(t, p.Overtake(5*unit), "the next")
+	assert.True(t, p.Overtake(5*unit+1), "another at this position")
+	assert.True(t, p.PassesBy(5*unit))
+	assert.False(t, p.Ahead(5*unit))
+	assert.False(t, p.PassesBy(5*unit-1))
+	p.Forget(5 * unit)
+	assert.True(t, p.PassesBy(5*unit+1))
+	assert.True(t, p.Ahead(5*unit))
+	assert.True(t, p.Overtake(5*unit), "a new one")
 	assert.False(t, p.Over())
 	p.Reach(0)
 	assert.True(t, p.Over())
-	assert.False(t, p.Overtake(math.MaxUint64, []byte("late")))
-	assert.Nil(t, p.Overtaken)
+	assert.False(t, p.Overtake(math.MaxUint64), "late")
+	assert.Zero(t, p.Overtaken())
 }
 
 // The effects for each type of object. Expired keys have none.

@@ -5,21 +5,26 @@
 //
 // RAND in a word is replaced by a random number below -keys, in twelve digits, as redis-benchmark
 // has it. The latency of a call counts from the time at which it is due, which corrects for
-// coordinated omission.
+// coordinated omission. One thread makes all calls and collects no garbage, so that it waits for
+// the server and not for itself.
 package main
 
 import (
-	"bufio"
+	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
 	"math/rand/v2"
 	"net"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func main() {
@@ -32,24 +37,19 @@ func main() {
 	if flag.NArg() == 0 {
 		log.Fatal("latency: no call is given")
 	}
-	var all []time.Duration
-	var mu sync.Mutex
-	var clients sync.WaitGroup
-	start := time.Now().Add(100 * time.Millisecond)
-	between := time.Duration(float64(*connections) / *rate * float64(time.Second))
-	for i := range *connections {
-		clients.Go(func() {
-			first := start.Add(between * time.Duration(i) / time.Duration(*connections))
-			took, err := call(*port, flag.Args(), *keys, first, between, int(*seconds/between.Seconds()))
-			if err != nil {
-				log.Fatalf("latency: %v", err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, took...)
-		})
+	b := &bench{keys: *keys, between: time.Duration(float64(time.Second) / *rate)}
+	b.encode(flag.Args())
+	for range *connections {
+		if err := b.connect(*port); err != nil {
+			log.Fatalf("latency: %v", err)
+		}
 	}
-	clients.Wait()
+	debug.SetGCPercent(-1)
+	runtime.LockOSThread()
+	if err := b.run(int(*seconds * *rate)); err != nil {
+		log.Fatalf("latency: %v", err)
+	}
+	all := b.took
 	slices.Sort(all)
 	at := func(share float64) string {
 		return fmt.Sprintf("%.2f", all[int(share*float64(len(all)-1))].Seconds()*1000)
@@ -57,64 +57,156 @@ func main() {
 	fmt.Printf("calls %d p50 %s p99 %s p99.9 %s max %s ms\n", len(all), at(0.5), at(0.99), at(0.999), at(1))
 }
 
-// call sends n calls, each when it is due, and returns their latencies from that time on.
-func call(port int, words []string, keys int, first time.Time, between time.Duration, n int) ([]time.Duration, error) {
-	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	took := make([]time.Duration, 0, n)
-	failed := make(chan error, 1)
-	go func() { // sends also while replies are late
-		var b []byte
-		for i := range n {
-			time.Sleep(time.Until(first.Add(between * time.Duration(i))))
-			b = fmt.Appendf(b[:0], "*%d\r\n", len(words))
-			for _, w := range words {
-				w = strings.ReplaceAll(w, "RAND", fmt.Sprintf("%012d", rand.IntN(keys)))
-				b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(w), w)
-			}
-			if _, err := conn.Write(b); err != nil {
-				failed <- err
-				return
-			}
-		}
-		failed <- nil
-	}()
-	in := bufio.NewReader(conn)
-	for i := range n {
-		if err := skipReply(in); err != nil {
-			return nil, err
-		}
-		took = append(took, max(0, time.Since(first.Add(between*time.Duration(i)))))
-	}
-	return took, <-failed
+// bench is calls of which the i-th is due i times between after the start, on one connection after
+// another.
+type bench struct {
+	call    []byte
+	random  []int // where it has random digits
+	digits  [16]byte
+	keys    int
+	between time.Duration
+
+	start   time.Time
+	polls   []unix.PollFd
+	unread  [][]byte // of each connection: an incomplete reply
+	replies []int    // of each connection
+	took    []time.Duration
 }
 
-// skipReply reads a reply, and returns an error reply as an error.
-func skipReply(in *bufio.Reader) error {
-	line, err := in.ReadString('\n')
+// encode sets the call.
+func (b *bench) encode(words []string) {
+	b.call = fmt.Appendf(nil, "*%d\r\n", len(words))
+	for _, w := range words {
+		w = strings.ReplaceAll(w, "RAND", marker)
+		b.call = fmt.Appendf(b.call, "$%d\r\n%s\r\n", len(w), w)
+	}
+	for i := range b.call {
+		if bytes.HasPrefix(b.call[i:], []byte(marker)) {
+			b.random = append(b.random, i)
+		}
+	}
+}
+
+// marker is where a call has twelve random digits.
+const marker = "RANDRANDRAND"
+
+func (b *bench) connect(port int) error {
+	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return err
 	}
-	switch line[0] {
-	case '-':
-		return fmt.Errorf("error reply: %s", strings.TrimSpace(line))
-	case '*':
-		n, err := strconv.Atoi(strings.TrimSpace(line[1:]))
-		for range n {
-			if err == nil {
-				err = skipReply(in)
-			}
-		}
-		return err
-	case '$':
-		n, err := strconv.Atoi(strings.TrimSpace(line[1:]))
-		if err == nil && n >= 0 {
-			_, err = in.Discard(n + 2)
-		}
+	defer conn.Close()
+	file, err := conn.(*net.TCPConn).File()
+	if err != nil {
 		return err
 	}
+	fd, err := unix.Dup(int(file.Fd()))
+	if err != nil {
+		return err
+	}
+	b.polls = append(b.polls, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	b.unread, b.replies = append(b.unread, nil), append(b.replies, 0)
+	return errors.Join(unix.SetNonblock(fd, true), file.Close())
+}
+
+// run makes n calls.
+func (b *bench) run(n int) error {
+	b.took = make([]time.Duration, 0, n)
+	b.start = time.Now().Add(10 * time.Millisecond)
+	for sent := 0; len(b.took) < n; {
+		for ; sent < n && !b.due(sent).After(time.Now()); sent++ {
+			if err := b.send(int(b.polls[sent%len(b.polls)].Fd)); err != nil {
+				return err
+			}
+		}
+		wait := time.Second
+		if sent < n {
+			wait = max(0, time.Until(b.due(sent)))
+		}
+		timeout := unix.NsecToTimespec(wait.Nanoseconds())
+		if _, err := unix.Ppoll(b.polls, &timeout, nil); err != nil && err != unix.EINTR {
+			return err
+		}
+		for i := range b.polls {
+			if b.polls[i].Revents != 0 {
+				if err := b.receive(i); err != nil {
+					return err
+				}
+			}
+		}
+	}
 	return nil
+}
+
+// due returns when a call is due.
+func (b *bench) due(i int) time.Time { return b.start.Add(b.between * time.Duration(i)) }
+
+// send sends a call. The kernel has room for thousands that are not answered.
+func (b *bench) send(fd int) error {
+	for _, at := range b.random {
+		copy(b.call[at:], fmt.Appendf(b.digits[:0], "%0*d", len(marker), rand.IntN(b.keys)))
+	}
+	_, err := unix.Write(fd, b.call)
+	return err
+}
+
+// receive reads what a connection has got.
+func (b *bench) receive(i int) error {
+	var buf [16 << 10]byte
+	n, err := unix.Read(int(b.polls[i].Fd), buf[:])
+	switch {
+	case err == unix.EAGAIN:
+		return nil
+	case err != nil:
+		return err
+	case n == 0:
+		return errors.New("the server has closed a connection")
+	}
+	now := time.Now()
+	in := append(b.unread[i], buf[:n]...)
+	for {
+		size, err := replySize(in)
+		if err != nil {
+			return err
+		}
+		if size == 0 {
+			b.unread[i] = append(b.unread[i][:0], in...)
+			return nil
+		}
+		in = in[size:]
+		b.took = append(b.took, max(0, now.Sub(b.due(b.replies[i]*len(b.polls)+i))))
+		b.replies[i]++
+	}
+}
+
+// replySize returns the size of the first reply; 0: it is not complete. An error reply is an error.
+func replySize(b []byte) (size int, err error) {
+	line, _, found := bytes.Cut(b, []byte("\r\n"))
+	if !found {
+		return 0, nil
+	}
+	size = len(line) + 2
+	switch line[0] {
+	case '-':
+		return 0, fmt.Errorf("error reply: %s", line[1:])
+	case '$', '*':
+		n, err := strconv.Atoi(string(line[1:]))
+		if err != nil || n < 0 {
+			return size, err
+		}
+		if line[0] == '$' {
+			if size += n + 2; size > len(b) {
+				return 0, nil
+			}
+			return size, nil
+		}
+		for range n {
+			part, err := replySize(b[size:])
+			if part == 0 {
+				return 0, err
+			}
+			size += part
+		}
+	}
+	return size, nil
 }

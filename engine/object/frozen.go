@@ -27,7 +27,7 @@ func (z *frozen) next() (pairs []pair) {
 	defer z.mu.Unlock()
 	for len(z.kept) == 0 && !z.Over() {
 		z.Reach(z.fields.Scan(z.Cursor, SmallCount, func(p *pair) {
-			if len(z.Overtaken) == 0 || !z.PassesBy(p.field) {
+			if z.Overtaken() == 0 || !z.PassesBy(z.fields.HashOf(p)) {
 				z.kept = append(z.kept, *p)
 			}
 		}))
@@ -99,10 +99,8 @@ func (t *table) hold(hash uint64, field []byte) (release func()) {
 			continue
 		}
 		t.Frozen = append(t.Frozen, z)
-		if z.Overtake(hash, field) {
-			if p := t.find(hash, field); p != nil {
-				z.kept = append(z.kept, *p)
-			}
+		if z.Overtake(hash) {
+			t.Each(hash, func(p *pair) { z.kept = append(z.kept, *p) })
 		}
 	}
 	held := t.Frozen

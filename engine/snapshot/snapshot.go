@@ -2,7 +2,7 @@
 // calls continue.
 //
 // It walks through each table of that time in the order of hashes, and is called before each
-// change. If a key is changed that the walk has not reached, its value is saved first and its name
+// change. If a key is changed that the walk has not reached, its value is saved first and its hash
 // noted, so that the walk skips it, see dict.Passage. Splits and merges of buckets move no key
 // across the cursor. FLUSHDB and SWAPDB change no object: the walk continues over the table that it
 // began with. Small objects become effects under their shard's lock, some 64 keys at a time. A
@@ -30,8 +30,8 @@ import (
 //
 // Besides the keyspace it takes memory for the values that changes have saved since the last Step:
 // in all Steps together at most one copy of each small object and a part of each large one. It also
-// takes memory for the names of the keys changed or created ahead of the walk, until the walk has
-// finished their shard.
+// takes some 13 bytes for each key that exists and was changed or created ahead of the walk, until
+// the walk has finished its shard.
 type Snapshot struct {
 	at  int64        // the time of the snapshot, Unix ms
 	end func(func()) // nil: it is closed
@@ -58,8 +58,9 @@ type Snapshot struct {
 type Walk struct {
 	dict.Passage
 	lock *sync.Mutex
-	db   int          // at the time of the snapshot
-	keys *table.Table // nil at the end
+	db   int                 // at the time of the snapshot
+	keys *table.Table        // nil at the end
+	save func(object.Object) // before its change
 }
 
 // New begins a snapshot at a time, Unix ms, under all locks. Step visits the effects of first, and
@@ -78,6 +79,7 @@ func New(
 // Walk adds the keys of a database in a shard, which has this lock.
 func (s *Snapshot) Walk(lock *sync.Mutex, db int, keys *table.Table) *Walk {
 	w := &Walk{lock: lock, db: db, keys: keys}
+	w.save = func(o object.Object) { s.save(w, o) }
 	s.walks = append(s.walks, w)
 	s.total += int64(keys.Len())
 	return w
@@ -165,13 +167,16 @@ func (s *Snapshot) Close() {
 	s.end, s.first, s.next, s.walks, s.large, s.own, s.kept, s.spare = nil, nil, nil, nil, nil, nil, nil, nil
 }
 
-// Keep is called before the change of a key, under the lock of its shard: it saves the object under
-// the key (nil: missing) if this is the first change of the key and the walk has not reached it.
-// place is the hash by which the table has the key.
-func (s *Snapshot) Keep(w *Walk, place uint64, name []byte, o object.Object) {
-	if !w.Overtake(place, name) || o == nil {
-		return
+// Keep is called before the change of a key, which may be missing, under the lock of its shard: it
+// saves the object under the key if this is the first change of the key and the walk has not
+// reached it. place is the hash by which the table has the key.
+func (s *Snapshot) Keep(w *Walk, place uint64) {
+	if w.Overtake(place) {
+		w.keys.Each(place, w.save)
 	}
+}
+
+func (s *Snapshot) save(w *Walk, o object.Object) {
 	s.done.Add(1)
 	if o.Expired(s.at) {
 		return
@@ -189,10 +194,21 @@ func (s *Snapshot) Keep(w *Walk, place uint64, name []byte, o object.Object) {
 // memory than the eviction frees: the snapshot omits it, as if it had been evicted a moment
 // earlier. The log after the snapshot has its deletion and nothing else about it, because any
 // change or copy would have saved it first.
-func (s *Snapshot) LeaveOut(w *Walk, place uint64, name []byte) {
-	if w.LeaveOut(place, name) {
+func (s *Snapshot) LeaveOut(w *Walk, place uint64) {
+	if w.Ahead(place) {
 		s.done.Add(1)
 		s.omitted.Store(true)
+	}
+}
+
+// Removed is called after the removal of a key, under the lock of its shard.
+func (w *Walk) Removed(place uint64) {
+	if w.keys == nil {
+		return
+	}
+	last := true
+	if w.keys.Each(place, func(object.Object) { last = false }); last {
+		w.Forget(place)
 	}
 }
 
@@ -216,7 +232,7 @@ func (s *Snapshot) walk(w *Walk) (more bool) {
 	seen := 0
 	take := func(o object.Object) {
 		seen++
-		if w.PassesBy(o.Name()) {
+		if w.Overtaken() > 0 && w.PassesBy(w.keys.HashOf(o)) {
 			return
 		}
 		s.done.Add(1)

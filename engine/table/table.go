@@ -12,6 +12,7 @@ import (
 // Table is the keys of one database in one shard. It is not safe for concurrent use.
 type Table struct {
 	dict  dict.Dict[ref]
+	hash  func(name string) uint64
 	pages []page // the first one is not used
 	kinds []pagesOf
 	gone  uint32 // the first of the dropped pages
@@ -41,7 +42,7 @@ func (t *Table) of(k kind) *pagesOf {
 // New returns an empty table. hash returns the hash of a name that the other methods are given;
 // idle is the bytes of the free slots for records of all tables that share it.
 func New(hash func(name string) uint64, idle *counts.Sum) *Table {
-	t := &Table{idle: idle, pages: make([]page, 1)}
+	t := &Table{hash: hash, idle: idle, pages: make([]page, 1)}
 	t.dict = *dict.New(func(r ref) uint64 { return hash(t.object(r).Name()) })
 	return t
 }
@@ -272,6 +273,14 @@ func (t *Table) Mark(hash uint64, at int64) { t.dict.Mark(hash, at) }
 func (t *Table) Sweep(cursor uint64, now int64, maxBuckets int, visit func(object.Object) (due int64)) uint64 {
 	next, _ := t.dict.Sweep(cursor, now, maxBuckets, func(r ref) (int64, bool) { return visit(t.object(r)), false })
 	return next
+}
+
+// HashOf returns the hash of an object's name.
+func (t *Table) HashOf(o object.Object) uint64 { return t.hash(o.Name()) }
+
+// Each is dict.Dict.Each.
+func (t *Table) Each(hash uint64, visit func(object.Object)) {
+	t.dict.Each(hash, func(r ref) { visit(t.object(r)) })
 }
 
 // Scan is dict.Dict.Scan.

@@ -34,6 +34,19 @@ func (d *Dict[E]) Find(hash uint64, is func(E) bool) (E, bool) {
 	return none, false
 }
 
+// HashOf returns the hash of an entry.
+func (d *Dict[E]) HashOf(e E) uint64 { return d.hashOf(e) }
+
+// Each visits the entries with this hash. Visit must not change the Dict.
+func (d *Dict[E]) Each(hash uint64, visit func(E)) {
+	d.Find(hash, func(e E) bool {
+		if d.hashOf(e) == hash {
+			visit(e)
+		}
+		return false
+	})
+}
+
 // Insert adds an entry, which must not be there yet.
 func (d *Dict[E]) Insert(hash uint64, e E) {
 	if d.dir == nil {
