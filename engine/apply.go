@@ -102,14 +102,12 @@ func (e *Engine) replay(f *effect.Effect) error {
 		return fmt.Errorf("effect %s on %.64q does not fit what the key holds, %s",
 			f.Kind, f.Key.Name, object.TypeOf(o))
 	}
-	if !packs {
-		e.apply(o, f)
+	if packs {
+		e.keepFor(f)
+		e.applyHits(o, f)
 		return nil
 	}
-	if e.snapshot != nil {
-		e.keepFor(f)
-	}
-	e.applyHits(o, f)
+	e.apply(o, f)
 	return nil
 }
 

@@ -101,22 +101,14 @@ func (sh *shard) space(db int) *space {
 // insert adds an object whose name the database lacks, and returns the one that the database has
 // from now on. It counts as an access.
 func (sh *shard) insert(db int, hash uint64, o object.Object) object.Object {
-	sh.overtake(db, hash)
+	sh.keep(db, hash)
 	return sh.inserted(db, hash, sh.space(db).keys.Insert(sh.e.place(hash), o))
 }
 
 // create is insert for an unused limiter, with room for hits, see table.Table.Create.
 func (sh *shard) create(db int, k Key, f object.Form, room int) object.Object {
-	sh.overtake(db, k.Hash)
+	sh.keep(db, k.Hash)
 	return sh.inserted(db, k.Hash, sh.space(db).keys.Create(sh.e.place(k.Hash), f, k.Name, room))
-}
-
-// overtake has the snapshot being taken skip a key that is about to be added: what was there has
-// been saved, and removed.
-func (sh *shard) overtake(db int, hash uint64) {
-	if w := sh.dbs[db].walk; w != nil {
-		sh.e.snapshot.Keep(w, sh.e.place(hash))
-	}
 }
 
 func (sh *shard) inserted(db int, hash uint64, o object.Object) object.Object {

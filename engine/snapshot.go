@@ -83,22 +83,22 @@ func (e *Engine) keepFor(f *effect.Effect) {
 	if !f.Kind.ChangesKey() {
 		return
 	}
-	e.keep(f.DB, f.Key)
+	e.shardOf(f.Key).keep(f.DB, f.Key.Hash)
 	switch {
 	case f.Kind.HasTo():
-		e.keep(f.Target(), f.To)
+		e.shardOf(f.To).keep(f.Target(), f.To.Hash)
 	case f.Kind == effect.Move:
-		e.keep(f.ToDB, f.Key)
+		e.shardOf(f.Key).keep(f.ToDB, f.Key.Hash)
 	}
 }
 
-func (e *Engine) keep(db int, k Key) {
-	sh := e.shardOf(k)
+// keep does the same before a key changes, or is added.
+func (sh *shard) keep(db int, hash uint64) {
 	switch w := sh.dbs[db].walk; {
 	case w == nil:
 	case sh.evicting:
-		e.snapshot.LeaveOut(w, e.place(k.Hash))
+		sh.e.snapshot.LeaveOut(w, sh.e.place(hash))
 	default:
-		e.snapshot.Keep(w, e.place(k.Hash))
+		sh.e.snapshot.Keep(w, sh.e.place(hash))
 	}
 }
