@@ -46,7 +46,7 @@ type header struct {
 }
 
 const (
-	entryVersion = 1
+	entryVersion = 2
 	oldestEntry  = 1 // that can be read
 	headerSize   = 1 + 1 + 5*8
 )

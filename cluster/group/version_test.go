@@ -24,7 +24,7 @@ func TestDataOfOtherVersionsIsNamed(t *testing.T) {
 		says    string
 	}{
 		{entryVersion + 2, "it has to be upgraded"},
-		{entryVersion - 1, "it needs a server in between"}, // there is none before 1
+		{oldestEntry - 1, "it needs a server in between"}, // there is none before 1
 	} {
 		entry.Data[0] = c.version
 		newFSM := newFSM(t)
@@ -34,7 +34,7 @@ func TestDataOfOtherVersionsIsNamed(t *testing.T) {
 			c.version, entryVersion, c.says))
 		assert.Empty(t, newFSM.get("c"))
 	}
-	for _, version := range []byte{stateVersion + 2, stateVersion - 2} {
+	for _, version := range []byte{stateVersion + 2, oldestState - 1} {
 		header := append([]byte(stateMagic), make([]byte, stateHeaderSize)...)
 		header[len(stateMagic)] = version
 		fault = nil
@@ -98,7 +98,8 @@ func TestAnOlderReplicaStopsAtALaterEntry(t *testing.T) {
 	entry = append(binary.BigEndian.AppendUint64(entry, 1), 'x')
 	run := tr.leader(last.i).group.running.Load()
 	require.NoError(t, run.raft.ApplyLog(raft.Log{Data: entry}, 0).Error())
-	tr.stopsUntilUpgraded(last, "entry of version 3, and this server knows version 1: it has to be upgraded")
+	tr.stopsUntilUpgraded(last, fmt.Sprintf(
+		"entry of version %d, and this server knows version %d: it has to be upgraded", entryVersion+2, entryVersion))
 	assert.Equal(t, "x", string(last.group.Note().Data), "nothing is lost")
 }
 

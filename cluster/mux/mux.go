@@ -50,7 +50,7 @@ type ClusterID [16]byte
 
 const (
 	magic      = "RLSRVCLU"
-	version    = 5
+	version    = 6
 	headerSize = len(magic) + 1 + 2 + len(ClusterID{}) + 8
 
 	// handshakeTime is how long a side waits for the other's part of the handshake.

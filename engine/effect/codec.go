@@ -33,7 +33,13 @@ const (
 	HasForgets // Lo
 	HasForm    // Hi
 	HasRuns    // Value
+
+	packs // it is written in the packed form, see pack
 )
+
+// packed is set in the byte of a kind if the effect is in the packed form. Logs before format
+// version 9 do not have it.
+const packed = 0x80
 
 // kindFields are the fields of each kind. They are file format: never change those of a kind; add a
 // kind instead. A kind that has no fields besides database and key is listed too, with known alone.
@@ -47,7 +53,7 @@ var kindFields = [...]Fields{
 	Add:        known | HasField | HasScore,
 	Remove:     known | HasField,
 	RemoveSpan: known | HasLo | HasHi,
-	AddHits:    known | HasLo | HasHits | HasExpireAt,
+	AddHits:    known | HasLo | HasHits | HasExpireAt | packs,
 	Tokens:     known | HasTokens | HasExpireAt,
 	Count:      known | HasCount | HasExpireAt,
 	Rename:     known | HasTo,
@@ -59,8 +65,8 @@ var kindFields = [...]Fields{
 	Policy:       known | HasValue,
 	PolicyDelete: known,
 
-	Bucket: known | HasBucket | HasExpireAt,
-	Window: known | HasWindow | HasExpireAt,
+	Bucket: known | HasBucket | HasExpireAt | packs,
+	Window: known | HasWindow | HasExpireAt | packs,
 
 	Counter: known | HasCounter | HasExpireAt,
 	ZSet:    known | HasValue,
@@ -102,6 +108,9 @@ func AppendAll(dst []byte, effects []Effect) []byte {
 // Append appends an effect as records have it. A Reader reads it.
 func Append(dst []byte, f *Effect) []byte {
 	has := kindFields[f.Kind]
+	if has&packs != 0 {
+		return f.pack(dst)
+	}
 	dst = append(dst, byte(f.Kind))
 	dst = binary.AppendUvarint(dst, uint64(f.DB))
 	dst = appendBytes(dst, f.Key.Name)
@@ -182,14 +191,19 @@ func (r *Reader) Append(dst []Effect) []Effect {
 
 // effect reads into a zero effect: copies of one take longer than reading it.
 func (r *Reader) effect(f *Effect) {
-	f.Kind = Kind(r.Byte())
+	kind := r.Byte()
+	f.Kind = Kind(kind &^ packed)
 	has := f.Kind.Fields()
-	if has == 0 {
-		r.Fail(fmt.Errorf("unknown kind %d", f.Kind))
+	if has == 0 || kind&packed != 0 && has&packs == 0 {
+		r.Fail(fmt.Errorf("unknown kind %d", kind))
 		return
 	}
 	f.DB = r.database()
 	f.Key.Name = r.bytes()
+	if kind&packed != 0 {
+		r.unpack(f)
+		return
+	}
 	if has&HasToDB != 0 {
 		f.ToDB = r.database()
 	}
