@@ -81,7 +81,7 @@ func newEvictor(tx *Tx, p eviction.Policy, samples int) evictor {
 	return evictor{tx: tx, bans: true, Sample: sampling.Sample{Policy: p, Size: samples, Keep: tx.e.holdsObject}}
 }
 
-// evictFrom evicts one key of a shard, if there is one that may be evicted.
+// evictFrom evicts a few keys of a shard, if there are any that may be evicted.
 func (v *evictor) evictFrom(sh *shard, now int64) {
 	tx := v.tx
 	tx.locked = append(tx.locked, sh)
@@ -91,18 +91,19 @@ func (v *evictor) evictFrom(sh *shard, now int64) {
 		return sh.dbs[db].keys, sh.dbs[db].expires
 	})
 	v.seen, v.vain, v.looks = v.seen+v.Visited, v.vain+v.Visited, v.looks+1
-	if v.Found == nil || v.bans && !v.Expired && object.BannedAt(v.Found, sh.now) {
-		return
-	}
-	if v.Expired {
-		sh.stats.Expired.Add(1)
-	} else {
-		sh.stats.Evicted.Add(1)
-	}
-	v.gone, v.vain, v.looks = v.gone+1, 0, 0
 	sh.evicting = true
-	tx.db = v.DB
-	tx.delete(tx.e.Key(object.BytesOf(v.Found.Name())), v.Found)
+	for _, f := range v.Found() {
+		count := &sh.stats.Evicted
+		if f.Expired {
+			count = &sh.stats.Expired
+		} else if v.bans && object.BannedAt(f.Object, sh.now) {
+			continue
+		}
+		count.Add(1)
+		v.gone, v.vain, v.looks = v.gone+1, 0, 0
+		tx.db = f.DB
+		tx.delete(tx.e.Key(object.BytesOf(f.Object.Name())), f.Object)
+	}
 	sh.evicting = false
 }
 

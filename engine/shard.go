@@ -129,9 +129,7 @@ func (sh *shard) remove(db int, hash uint64, o object.Object) {
 	s := &sh.dbs[db]
 	sh.seq.SkipUsed()
 	s.keys.Remove(sh.e.place(hash), o)
-	if s.walk != nil {
-		s.walk.Removed(sh.e.place(hash))
-	}
+	s.walk.Removed(sh.e.place(hash))
 	sh.counts.Note(db)
 	sh.countType(s, o, -1)
 	sh.holds(db, counts.Load{}.Minus(object.ExtensionOf(o).Held()))

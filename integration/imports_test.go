@@ -466,7 +466,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/bench/budgets":       {},
 	"rlserver/bench/attack":        {ours: []string{"rlserver/internal/rdb"}},
 	"rlserver/bench/cluster":       {ours: []string{"rlserver/cluster/slot"}},
-	"rlserver/bench/latency":       {},
+	"rlserver/bench/latency":       {others: []string{"golang.org/x/sys/unix"}},
 	"rlserver/bench/idle":          {},
 }
 

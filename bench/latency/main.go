@@ -31,11 +31,14 @@ func main() {
 	port := flag.Int("port", 6379, "TCP port on the loopback interface")
 	rate := flag.Float64("rate", 10000, "calls per second, of all connections together")
 	seconds := flag.Float64("seconds", 5, "duration")
-	connections := flag.Int("connections", 50, "number of connections")
+	connections := flag.Int("connections", 50, "number of connections, at most 1000")
 	keys := flag.Int("keys", 100000, "number of keys that RAND stands for")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		log.Fatal("latency: no call is given")
+	}
+	if *connections < 1 || *connections > 1000 {
+		log.Fatal("latency: -connections is 1 to 1000")
 	}
 	b := &bench{keys: *keys, between: time.Duration(float64(time.Second) / *rate)}
 	b.encode(flag.Args())
@@ -67,7 +70,7 @@ type bench struct {
 	between time.Duration
 
 	start   time.Time
-	polls   []unix.PollFd
+	conns   []int    // file descriptors
 	unread  [][]byte // of each connection: an incomplete reply
 	replies []int    // of each connection
 	took    []time.Duration
@@ -104,7 +107,7 @@ func (b *bench) connect(port int) error {
 	if err != nil {
 		return err
 	}
-	b.polls = append(b.polls, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	b.conns = append(b.conns, fd)
 	b.unread, b.replies = append(b.unread, nil), append(b.replies, 0)
 	return errors.Join(unix.SetNonblock(fd, true), file.Close())
 }
@@ -115,7 +118,7 @@ func (b *bench) run(n int) error {
 	b.start = time.Now().Add(10 * time.Millisecond)
 	for sent := 0; len(b.took) < n; {
 		for ; sent < n && !b.due(sent).After(time.Now()); sent++ {
-			if err := b.send(int(b.polls[sent%len(b.polls)].Fd)); err != nil {
+			if err := b.send(b.conns[sent%len(b.conns)]); err != nil {
 				return err
 			}
 		}
@@ -123,12 +126,18 @@ func (b *bench) run(n int) error {
 		if sent < n {
 			wait = max(0, time.Until(b.due(sent)))
 		}
-		timeout := unix.NsecToTimespec(wait.Nanoseconds())
-		if _, err := unix.Ppoll(b.polls, &timeout, nil); err != nil && err != unix.EINTR {
+		var ready unix.FdSet
+		for _, fd := range b.conns {
+			ready.Set(fd)
+		}
+		timeout := unix.NsecToTimeval(wait.Nanoseconds())
+		if _, err := unix.Select(slices.Max(b.conns)+1, &ready, nil, nil, &timeout); err == unix.EINTR {
+			continue
+		} else if err != nil {
 			return err
 		}
-		for i := range b.polls {
-			if b.polls[i].Revents != 0 {
+		for i, fd := range b.conns {
+			if ready.IsSet(fd) {
 				if err := b.receive(i); err != nil {
 					return err
 				}
@@ -153,7 +162,7 @@ func (b *bench) send(fd int) error {
 // receive reads what a connection has got.
 func (b *bench) receive(i int) error {
 	var buf [16 << 10]byte
-	n, err := unix.Read(int(b.polls[i].Fd), buf[:])
+	n, err := unix.Read(b.conns[i], buf[:])
 	switch {
 	case err == unix.EAGAIN:
 		return nil
@@ -174,7 +183,7 @@ func (b *bench) receive(i int) error {
 			return nil
 		}
 		in = in[size:]
-		b.took = append(b.took, max(0, now.Sub(b.due(b.replies[i]*len(b.polls)+i))))
+		b.took = append(b.took, max(0, now.Sub(b.due(b.replies[i]*len(b.conns)+i))))
 		b.replies[i]++
 	}
 }

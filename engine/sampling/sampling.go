@@ -1,5 +1,5 @@
-// Package sampling finds the key of a shard that is evicted next: of a few neighbors in the order
-// of hashes, the one with the lowest worth under the eviction policy.
+// Package sampling finds the keys of a shard that are evicted next: of a few neighbors in the order
+// of hashes, those with the lowest worth under the eviction policy.
 package sampling
 
 import (
@@ -31,25 +31,46 @@ type Sample struct {
 	Size   int                      // how many keys, at least
 	Keep   func(object.Object) bool // keys that may not be evicted now
 
-	Found   object.Object // of the keys sampled in the shard; nil: none
-	DB      int           // its database
-	Expired bool          // it has expired
-	Visited int           // how many keys were sampled in the shard
+	Visited int // how many keys were sampled in the shard
 
+	found  [most]Found // the first n, in the order of their worth
+	n      int
 	now    int64
-	worth  int64
 	enough bool
+}
+
+// most is how many keys a look finds at most.
+const most = 4
+
+// Found is a key that was sampled.
+type Found struct {
+	Object  object.Object
+	DB      int
+	Expired bool // it is gone for clients
+	worth   int64
+}
+
+// Found returns the keys to evict, those of the lowest worth: one, or another one for each Size keys
+// that were sampled, as long as their worth is low. Of several that have expired it is one.
+func (s *Sample) Found() []Found {
+	n := min(s.n, 1)
+	for n < s.n && (n+1)*s.Size <= s.Visited && s.cheap(n) {
+		n++
+	}
+	return s.found[:n]
 }
 
 // Look samples keys of a shard at now, Unix ms, which has so many databases; of returns the keys of
 // one, nil if there are none, and how many have a deadline.
 func (s *Sample) Look(hand *Hand, now int64, databases int, of func(db int) (keys *table.Table, expires int)) {
-	s.Found, s.Expired, s.Visited, s.now, s.enough = nil, false, 0, now, false
+	clear(s.found[:s.n])
+	s.n, s.Visited, s.now, s.enough = 0, 0, now, false
 	for buckets := 0; buckets < maxBuckets && !s.enough; buckets++ {
 		keys := s.turn(hand, databases, of)
 		if keys == nil {
 			return
 		}
+		keys.PrefetchAt(hand.cursor)
 		if s.Policy.Volatile() {
 			hand.cursor = keys.Sweep(hand.cursor, dict.AnyTime, 1, func(o object.Object) int64 {
 				s.visit(hand.db, o)
@@ -83,21 +104,43 @@ func (s *Sample) turn(hand *Hand, databases int, of func(db int) (*table.Table, 
 // visit compares one more key with the best so far.
 func (s *Sample) visit(db int, o object.Object) {
 	s.Visited++
-	if s.Expired || s.Keep(o) {
+	if s.n > 0 && s.found[0].Expired || s.Keep(o) {
 		return
 	}
+	f := Found{Object: o, DB: db}
 	if o.Expired(s.now) {
-		s.Found, s.DB, s.Expired, s.enough = o, db, true, true
+		f.Expired = true
+		s.found[0], s.n, s.enough = f, 1, true
 		return
 	}
 	worth, may := s.Policy.Worth(o.Deadline(), o.Accessed(), o.Pressure(), s.now)
 	if object.BannedAt(o, s.now) {
 		worth |= worthOfBan
 	}
-	if may && (s.Found == nil || worth < s.worth) {
-		s.Found, s.worth, s.DB = o, worth, db
+	if f.worth = worth; may {
+		s.add(f)
 	}
-	cheap := s.Found != nil && s.worth < worthOfBan &&
-		(s.Policy != eviction.Ratelimit || s.worth < eviction.WorthOf(eviction.PressureHigh))
-	s.enough = s.enough || s.Visited >= s.Size && cheap || s.Visited >= s.Size*pickier
+	s.enough = s.enough || s.Visited >= s.Size && s.n > 0 && s.cheap(0) || s.Visited >= s.Size*pickier
+}
+
+// add adds a key to those of the lowest worth.
+func (s *Sample) add(f Found) {
+	i := s.n
+	for i > 0 && f.worth < s.found[i-1].worth {
+		if i < most {
+			s.found[i] = s.found[i-1]
+		}
+		i--
+	}
+	if i < most {
+		s.found[i] = f
+		s.n = min(s.n+1, most)
+	}
+}
+
+// cheap reports whether the worth of a key is so low that no further key needs to be sampled.
+func (s *Sample) cheap(i int) bool {
+	worth := s.found[i].worth
+	return worth < worthOfBan &&
+		(s.Policy != eviction.Ratelimit || worth < eviction.WorthOf(eviction.PressureHigh))
 }

@@ -201,9 +201,9 @@ func (s *Snapshot) LeaveOut(w *Walk, place uint64) {
 	}
 }
 
-// Removed is called after the removal of a key, under the lock of its shard.
+// Removed is called after the removal of a key, under the lock of its shard. A nil Walk is none.
 func (w *Walk) Removed(place uint64) {
-	if w.keys == nil {
+	if w == nil || w.keys == nil {
 		return
 	}
 	last := true

@@ -275,6 +275,12 @@ func (t *Table) Sweep(cursor uint64, now int64, maxBuckets int, visit func(objec
 	return next
 }
 
+// PrefetchAt loads the objects that the next step of a Scan or Sweep visits. The Table must not be
+// empty.
+func (t *Table) PrefetchAt(cursor uint64) {
+	t.dict.InBucket(cursor<<32, func(r ref) { t.fetched += object.Prefetch(t.object(r)) })
+}
+
 // HashOf returns the hash of an object's name.
 func (t *Table) HashOf(o object.Object) uint64 { return t.hash(o.Name()) }
 
