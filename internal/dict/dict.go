@@ -11,6 +11,7 @@ type Dict[E any] struct {
 	pairs   int
 	longest int   // no chain has more buckets than this
 	depth   uint8 // log2(len(dir))
+	fetched uint8 // a sum that makes the reads of fetch count as used
 }
 
 // New returns an empty Dict. The hash of an entry is not stored, so hashOf must return it again

@@ -26,6 +26,7 @@ const AnyTime = latest
 // Visit must not change the Dict.
 func (d *Dict[E]) Sweep(cursor uint64, now int64, maxBuckets int,
 	visit func(E) (due int64, drop bool)) (next uint64, visited int) {
+	d.fetch(cursor, maxBuckets)
 	for ; maxBuckets > 0 && d.len > 0 && cursor < prefixes; maxBuckets-- {
 		b, begin, end := d.at(cursor)
 		if b.mark() <= now {
@@ -39,6 +40,21 @@ func (d *Dict[E]) Sweep(cursor uint64, now int64, maxBuckets int,
 	}
 	return cursor % prefixes, visited
 }
+
+// fetch reads from the next buckets, which loads them side by side: Sweep learns only from one where
+// the next begins. Most are referred to by one or two slots of the directory.
+func (d *Dict[E]) fetch(cursor uint64, buckets int) {
+	if d.len == 0 || cursor >= prefixes {
+		return
+	}
+	first := int(d.slot(cursor << 32))
+	for _, b := range d.dir[first:min(first+2*min(buckets, maxFetched), len(d.dir))] {
+		d.fetched += b.n
+	}
+}
+
+// maxFetched is how many buckets fetch loads at most: more would leave the cache again.
+const maxFetched = 32
 
 // sweep visits a chain from its second bucket on and the head last, each from
 // its last entry to its first: an entry that fills a hole was visited before.
