@@ -241,6 +241,7 @@ func (s *Snapshot) walk(w *Walk) (more bool) {
 		}
 	}
 	for seen < object.StepKeys && !s.own.Full() {
+		w.keys.PrefetchAt(w.Cursor)
 		if w.Reach(w.keys.Scan(w.Cursor, 1, take)); w.Over() {
 			w.keys = nil
 			return false

@@ -275,8 +275,7 @@ func (t *Table) Sweep(cursor uint64, now int64, maxBuckets int, visit func(objec
 	return next
 }
 
-// PrefetchAt loads the objects that the next step of a Scan or Sweep visits. The Table must not be
-// empty.
+// PrefetchAt loads the objects that the next step of a Scan or Sweep visits, side by side.
 func (t *Table) PrefetchAt(cursor uint64) {
 	t.dict.InBucket(cursor<<32, func(r ref) { t.fetched += object.Prefetch(t.object(r)) })
 }

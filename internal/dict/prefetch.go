@@ -36,9 +36,11 @@ func (d *Dict[E]) Guess(hash uint64) (e E) {
 // Full reports whether the bucket of a hash is full, so that Insert may split it.
 func (d *Dict[E]) Full(hash uint64) bool { return d.len != 0 && d.bucket(hash).n == slots }
 
-// InBucket visits the entries of the bucket of a hash, the first 16 of them. The Dict must not be
-// empty.
+// InBucket visits the entries of the bucket of a hash, the first 16 of them.
 func (d *Dict[E]) InBucket(hash uint64, visit func(E)) {
+	if d.len == 0 {
+		return
+	}
 	b := d.bucket(hash)
 	for _, e := range b.entries[:b.n] {
 		visit(e)
