@@ -28,7 +28,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours: []string{
 			"rlserver/internal/clock", "rlserver/cluster/broken", "rlserver/cluster/overview",
 			"rlserver/cluster/slot", "rlserver/engine",
-			"rlserver/engine/effect", "rlserver/engine/policy",
+			"rlserver/engine/effect", "rlserver/engine/object", "rlserver/engine/policy",
 			"rlserver/persistence",
 		},
 		others: []string{
@@ -189,7 +189,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 	"rlserver/resp/local": {
 		ours: []string{"rlserver/internal/listen", "rlserver/resp/forward", "rlserver/resp/wire"},
 	},
-	"rlserver/resp/config/conffile": {ours: []string{"rlserver/internal/smallfile"}},
+	"rlserver/resp/config/conffile": {ours: []string{"rlserver/internal/grammar", "rlserver/internal/smallfile"}},
 	"rlserver/resp/wire": {
 		ours: []string{
 			"rlserver/engine", "rlserver/resp/clientmem", "rlserver/resp/config",

@@ -11,6 +11,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/effect"
+	"rlserver/engine/object"
 	"rlserver/persistence"
 )
 
@@ -114,19 +115,14 @@ func (d *digesting) begin(r *Replica, at int64, own bool, done func(sum [2]uint6
 	}()
 }
 
-// sumOf computes the digest of a snapshot: the sum of the hashes of all its effects, each of which
-// sets one key, field or member, so the order makes no difference. ok is false if it was stopped,
-// or keys were evicted before their turn.
+// sumOf computes the digest of a snapshot. ok is false if it was stopped, or keys were evicted before
+// their turn.
 func sumOf(s *engine.Snapshot, stop <-chan struct{}) (sum [2]uint64, ok bool) {
-	var record, one []byte
+	var d sum128
 	start := time.Now()
 	for s.Step(func(effects []effect.Effect) {
 		for i := range effects {
-			one = effect.Append(one[:0], &effects[i])
-			record = persistence.AppendCall(record[:0], 0, one)
-			hash := sha256.Sum256(record)
-			sum[0] += binary.BigEndian.Uint64(hash[0:])
-			sum[1] += binary.BigEndian.Uint64(hash[8:])
+			d.addParts(&effects[i])
 		}
 	}) {
 		rest := persistence.RestAfter(time.Since(start))
@@ -135,12 +131,54 @@ func sumOf(s *engine.Snapshot, stop <-chan struct{}) (sum [2]uint64, ok bool) {
 		}
 		select {
 		case <-stop:
-			return sum, false
+			return d.sum, false
 		case <-time.After(rest):
 		}
 		start = time.Now()
 	}
-	return sum, !s.Omitted()
+	return d.sum, !s.Omitted()
+}
+
+// sum128 is the sum of the hashes of effects, each of which sets one key, field, member or hit. So
+// neither their order makes a difference, nor how a replica has grouped them, which depends on its
+// hash seed and on how it has come to its state.
+type sum128 struct {
+	sum         [2]uint64
+	one, record []byte
+}
+
+// addParts adds an effect, or each of those that set as much.
+func (d *sum128) addParts(f *effect.Effect) {
+	part := *f
+	switch f.Kind {
+	case effect.Insert:
+		for e := range effect.Elements(f.Value) {
+			part.Value, part.Hi = e, part.Lo+1
+			d.add(&part, 1, 0)
+			if string(f.Field) == string(object.TypeList) {
+				part.Lo++
+			}
+		}
+	case effect.Runs:
+		part.Kind, part.Value = effect.AddHits, nil
+		for h := range effect.EachRun(f.Value) {
+			n := uint64(h.N)
+			part.Hits = effect.Hits{At: h.At}
+			d.add(&part, n, n*(2*h.Seq+n-1))
+		}
+	default:
+		d.add(f, 1, 0)
+	}
+}
+
+// add adds the hash of an effect n times, and another one as many times as the numbers of n hits are
+// together, doubled: a log may have a billion hits.
+func (d *sum128) add(f *effect.Effect, n, numbers uint64) {
+	d.one = effect.Append(d.one[:0], f)
+	d.record = persistence.AppendCall(d.record[:0], 0, d.one)
+	hash := sha256.Sum256(d.record)
+	d.sum[0] += n*binary.BigEndian.Uint64(hash[0:]) + numbers*binary.BigEndian.Uint64(hash[16:])
+	d.sum[1] += n*binary.BigEndian.Uint64(hash[8:]) + numbers*binary.BigEndian.Uint64(hash[24:])
 }
 
 // mark queues the entry at which digests are computed, after all that was appended. It is called

@@ -276,3 +276,88 @@ func TestASnapshotDoesNotStarveBesideScripts(t *testing.T) {
 	assert.True(t, held, "scripts may take long again")
 	end(last)
 }
+
+// The digest of a state is that of any engine with it, whatever its hash seed, and however it has
+// come to the state; a change of any part changes it.
+func TestEqualStatesHaveEqualDigests(t *testing.T) {
+	t.Parallel()
+	const at, end = int64(1_700_000_000_000), int64(1_800_000_000_000)
+	key := func(name string) effect.Key { return effect.Key{Name: []byte(name)} }
+	insert := func(name, kind string, rank int, elements ...string) effect.Effect {
+		f := effect.Effect{Kind: effect.Insert, Key: key(name), Field: []byte(kind), Lo: rank, Hi: rank + len(elements)}
+		for _, e := range elements {
+			f.Value = effect.AppendElement(f.Value, e)
+		}
+		return f
+	}
+	hits := func(name string, at int64, seq uint64, n int64) effect.Effect {
+		return effect.Effect{
+			Kind: effect.AddHits, Key: key(name), Hits: effect.Hits{At: at, Seq: seq, N: n}, ExpireAt: end,
+		}
+	}
+	sizes := []int{1, 10, 100, 3000}
+	// whole is a state in few effects, and apart the same in many, and not in their order
+	var whole, apart []effect.Effect
+	for _, n := range sizes {
+		var elements []string
+		for i := range n {
+			elements = append(elements, fmt.Sprint("element ", i))
+		}
+		set, list, log := fmt.Sprint("set", n), fmt.Sprint("list", n), fmt.Sprint("log", n)
+		hash, zset, mixed := fmt.Sprint("hash", n), fmt.Sprint("zset", n), fmt.Sprint("mixed", n)
+		whole = append(whole, insert(set, "set", 0, elements...), insert(list, "list", 0, elements...))
+		apart = append(apart, hits(log, at-1, 0, 7), hits(log, at, 0, 2), hits(mixed, at-1, 0, 700))
+		for i := range n {
+			back := elements[n-1-i]
+			apart = append(apart, insert(set, "set", 0, back), insert(list, "list", 0, back))
+			for j, list := range []*[]effect.Effect{&whole, &apart} {
+				e := []string{elements[i], back}[j]
+				*list = append(*list,
+					effect.Effect{Kind: effect.HashSet, Key: key(hash), Field: []byte(e), Value: []byte(e)},
+					effect.Effect{Kind: effect.Add, Key: key(zset), Field: []byte(e), Score: float64(len(e))},
+					effect.Effect{Kind: effect.Add, Key: key(mixed), Field: []byte(e), Score: float64(at)})
+			}
+			whole = append(whole, hits(log, at+int64(i), uint64(i%3), 2), hits(mixed, at+int64(i/2), uint64(i%2)*40, 40))
+			if i > 0 {
+				apart = append(apart, hits(log, at+int64(i), uint64(i%3), 1))
+			}
+		}
+		for i := n - 1; i >= 0; i-- {
+			if i > 0 {
+				apart = append(apart, hits(log, at+int64(i), uint64(i%3)+1, 1))
+			}
+			for part := range int64(4) {
+				apart = append(apart, hits(mixed, at+int64(i/2), uint64(i%2)*40+uint64(part)*10, 10))
+			}
+		}
+		apart = append(apart, effect.Effect{Kind: effect.RemoveSpan, Key: key(log), Hi: 7},
+			effect.Effect{Kind: effect.RemoveSpan, Key: key(mixed), Hi: 700})
+	}
+	digestOf := func(seed uint64, list ...[]effect.Effect) [2]uint64 {
+		e := engine.New(engine.Options{Databases: 1, Seed: [2]uint64{seed, seed}})
+		for _, effects := range list {
+			for _, f := range effects {
+				require.NoError(t, e.Apply(at, []effect.Effect{f}))
+			}
+		}
+		s := e.SnapshotAt(at, func() {})
+		defer s.Close()
+		sum, ok := sumOf(s, nil)
+		require.True(t, ok)
+		return sum
+	}
+	want := digestOf(1, whole)
+	assert.Equal(t, want, digestOf(2, whole), "another hash seed")
+	assert.Equal(t, want, digestOf(3, apart), "another way to the state")
+	for _, change := range []effect.Effect{
+		insert("set3000", "set", 0, "another"), insert("list3000", "list", 5, "another"),
+		hits("log3000", at+5000, 0, 1), hits("log10", at+3, 9, 1), hits("mixed100", at, 1000, 1),
+		{Kind: effect.Remove, Key: key("log3000"), Field: fmt.Append(nil, at+7, "-1")},
+		{Kind: effect.Remove, Key: key("set100"), Field: []byte("element 7")},
+		{Kind: effect.Expire, Key: key("log100"), ExpireAt: end + 1},
+		{Kind: effect.Expire, Key: key("zset100"), ExpireAt: end},
+		{Kind: effect.Add, Key: key("mixed10"), Field: []byte("another"), Score: 1},
+	} {
+		assert.NotEqual(t, want, digestOf(1, whole, []effect.Effect{change}), "%s of %s", change.Kind, change.Key.Name)
+	}
+}

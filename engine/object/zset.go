@@ -139,10 +139,14 @@ func (o *ZSet) save(b *Batch, f effect.Effect) (whole bool) {
 	if o.Ext.save(b, f, 0, o.ExpireAt); o.Set.Len() == 0 {
 		return true
 	}
+	end := o.ExpireAt
+	if o.Set.HasHits() { // they have the deadline
+		end = 0
+	}
 	if !o.Set.Small(SmallCount, SmallBytes) { // it is cheaper to clone than to copy
 		set, part, rank, expireAt := o.Set.Clone(), 0, 0, o.ExpireAt
 		calls := 0
-		b.postpone(&Large{of: f, expireAt: expireAt, next: func(b *Batch, f effect.Effect) (more bool) {
+		b.postpone(&Large{of: f, expireAt: end, next: func(b *Batch, f effect.Effect) (more bool) {
 			for ; part < set.HitParts(); part++ {
 				if b.Full() {
 					return true
@@ -166,20 +170,16 @@ func (o *ZSet) save(b *Batch, f effect.Effect) (whole bool) {
 		}})
 		return false
 	}
-	before := len(b.Effects)
 	for part := range o.Set.HitParts() {
 		b.putHits(f, o.ExpireAt, &o.Set, part)
 	}
 	for part := range o.Set.CallParts() {
 		b.putCalls(f, o.ExpireAt, &o.Set, part)
 	}
-	timed := len(b.Effects) > before
 	for member, score := range o.Set.Others(0) {
 		b.putMember(f, b.copied(member), score)
 	}
-	if !timed { // hits and calls have the deadline
-		b.putExpire(f, o.ExpireAt)
-	}
+	b.putExpire(f, end)
 	return true
 }
 
