@@ -127,7 +127,7 @@ func (f *framing) readInline() bool {
 		return false
 	}
 	line := bytes.TrimSuffix(f.buf[f.head:end], []byte{'\r'})
-	if f.words, ok = splitInline(f.words[:0], line); !ok {
+	if f.words, ok = grammar.Split(f.words[:0], line); !ok {
 		return f.refuse(errQuotes)
 	}
 	f.take(end + 1)

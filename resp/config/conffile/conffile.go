@@ -11,9 +11,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
+	"rlserver/internal/grammar"
 	"rlserver/internal/smallfile"
 )
 
@@ -122,69 +122,17 @@ func splitLine(line string) ([]string, error) {
 	return Split(line)
 }
 
-// Split splits a line into words as Redis does. It resolves \n \r \t \b \a \\ \" and \xHH within
-// "…", and \' within '…'. A closing quote ends the word.
+// Split splits a line into words, see grammar.Split.
 func Split(line string) (words []string, err error) {
-	for i := 0; ; {
-		for i < len(line) && isSpace(line[i]) {
-			i++
-		}
-		if i == len(line) {
-			return words, nil
-		}
-		word, next, err := splitWord(line, i)
-		if err != nil {
-			return nil, err
-		}
-		words, i = append(words, word), next
+	split, ok := grammar.Split(nil, []byte(line))
+	if !ok {
+		return nil, ErrQuotes
 	}
+	for _, word := range split {
+		words = append(words, string(word))
+	}
+	return words, nil
 }
-
-// splitWord returns the word that begins at i, and the index of its end.
-func splitWord(line string, i int) (word string, end int, err error) {
-	var b []byte
-	for quote := byte(0); i < len(line); i++ {
-		switch c := line[i]; {
-		case quote == 0 && isSpace(c):
-			return string(b), i, nil
-		case quote == 0 && (c == '"' || c == '\''):
-			quote = c
-		case quote != 0 && c == quote:
-			if i+1 < len(line) && !isSpace(line[i+1]) {
-				return "", i, ErrQuotes
-			}
-			return string(b), i + 1, nil
-		case quote == '"' && c == '\\' && i+1 < len(line):
-			raw, used := unescape(line[i+1:])
-			b = append(b, raw)
-			i += used
-		case quote == '\'' && c == '\\' && i+1 < len(line) && line[i+1] == '\'':
-			b = append(b, '\'')
-			i++
-		default:
-			b = append(b, c)
-		}
-		if i+1 >= len(line) && quote != 0 {
-			return "", i, ErrQuotes
-		}
-	}
-	return string(b), i, nil
-}
-
-// unescape returns the byte of an escape, and its length without the backslash.
-func unescape(rest string) (raw byte, used int) {
-	if rest[0] == 'x' && len(rest) >= 3 {
-		if n, err := strconv.ParseUint(rest[1:3], 16, 8); err == nil {
-			return byte(n), 3
-		}
-	}
-	if i := strings.IndexByte("nrtba", rest[0]); i >= 0 {
-		return "\n\r\t\b\a"[i], 1
-	}
-	return rest[0], 1
-}
-
-func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
 // Quote returns a word in the form that Split reads back.
 func Quote(word string) string {

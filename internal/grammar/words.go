@@ -1,24 +1,21 @@
-package wire
+package grammar
 
-import (
-	"strings"
+import "strings"
 
-	"rlserver/internal/grammar"
-)
-
-// splitInline appends the words of an inline command: a line, without its line end, as typed in a
-// terminal. A blank line has no words. ok is false if the quotes are unbalanced. The words
-// overwrite the line: no word is longer than its source.
+// Split appends the words of a line without its line end: an inline command, as typed in a terminal,
+// or a line of a configuration file. A blank line has no words. ok is false if the quotes are
+// unbalanced. The words overwrite the line: no word is longer than its source.
 //
-// The rules are Redis':
+// The rules are those of Redis' sdssplitargs:
 //
-// word ends at a space, tab, CR or LF; a quote may open inside it "..." has the escapes \n \r \t \b
-// \a \xHH; a backslash before any other byte yields that byte '...' has the escape \' only after a
-// closing quote comes a space or the end of the line
+//	word   ends at a space, tab, CR or LF; a quote may open inside it
+//	"..."  has the escapes \n \r \t \b \a \xHH; a backslash before any other byte yields that byte
+//	'...'  has the escape \' only
+//	after a closing quote comes a space or the end of the line
 //
 // A form feed or vertical tab is space between words and after a quote, but does not end a word.
-func splitInline(words [][]byte, line []byte) (_ [][]byte, ok bool) {
-	for line = skipInlineSpace(line); len(line) > 0; line = skipInlineSpace(line) {
+func Split(words [][]byte, line []byte) (_ [][]byte, ok bool) {
+	for line = skipSpace(line); len(line) > 0; line = skipSpace(line) {
 		var word []byte
 		if word, line, ok = appendWord(line[:0], line); !ok {
 			return words, false
@@ -69,7 +66,7 @@ func appendDoubleQuoted(dst, line []byte) (word, after []byte, ok bool) {
 			return dst, after, endsWord(after)
 		case c == '\\' && i+1 < len(line):
 			var n int
-			c, n = inlineEscape(line[i+1:])
+			c, n = unescape(line[i+1:])
 			i += n
 		}
 		dst = append(dst, c)
@@ -77,11 +74,11 @@ func appendDoubleQuoted(dst, line []byte) (word, after []byte, ok bool) {
 	return dst, nil, false
 }
 
-// inlineEscape returns the byte of an escape, and the length of the escape without its backslash.
-func inlineEscape(s []byte) (c byte, n int) {
+// unescape returns the byte of an escape, and the length of the escape without its backslash.
+func unescape(s []byte) (c byte, n int) {
 	if s[0] == 'x' && len(s) > 2 {
-		high, ok1 := grammar.HexDigit(s[1])
-		low, ok2 := grammar.HexDigit(s[2])
+		high, ok1 := HexDigit(s[1])
+		low, ok2 := HexDigit(s[2])
 		if ok1 && ok2 {
 			return high<<4 | low, 3
 		}
@@ -92,14 +89,14 @@ func inlineEscape(s []byte) (c byte, n int) {
 	return s[0], 1
 }
 
-func endsWord(after []byte) bool { return len(after) == 0 || isInlineSpace(after[0]) }
+func endsWord(after []byte) bool { return len(after) == 0 || isSpace(after[0]) }
 
-func skipInlineSpace(line []byte) []byte {
-	for len(line) > 0 && isInlineSpace(line[0]) {
+func skipSpace(line []byte) []byte {
+	for len(line) > 0 && isSpace(line[0]) {
 		line = line[1:]
 	}
 	return line
 }
 
-// isInlineSpace is C's isspace in the C locale.
-func isInlineSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+// isSpace is C's isspace in the C locale.
+func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }

@@ -1,4 +1,4 @@
-package wire
+package grammar
 
 import (
 	"fmt"
@@ -10,15 +10,15 @@ import (
 )
 
 func splitLine(line string) (words []string, ok bool) {
-	split, ok := splitInline(nil, []byte(line))
+	split, ok := Split(nil, []byte(line))
 	for _, w := range split {
 		words = append(words, string(w))
 	}
 	return words, ok
 }
 
-// The replies of Redis to such lines are recorded in framings; this test checks each word.
-func TestSplitInline(t *testing.T) {
+// The replies of Redis to such lines are recorded in package wire; this test checks each word.
+func TestSplit(t *testing.T) {
 	for _, c := range []struct {
 		line  string
 		words []string
@@ -52,7 +52,7 @@ func TestSplitInline(t *testing.T) {
 }
 
 // Words of any bytes can be written as an inline command.
-func TestSplitInlineRoundTrip(t *testing.T) {
+func TestSplitReadsQuotedWords(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for range 2000 {
