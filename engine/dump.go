@@ -132,7 +132,7 @@ func (tx *Tx) Reload() (keys int) {
 }
 
 func (e *Engine) reload(db int, old *table.Table) {
-	var b object.Batch
+	var b, part object.Batch
 	restore := func(effects []effect.Effect) {
 		for i := range effects {
 			f := &effects[i]
@@ -146,9 +146,9 @@ func (e *Engine) reload(db int, old *table.Table) {
 		b.Add(db, o)
 		for _, l := range b.Large {
 			for more := true; more; {
-				more = l.Part(&b)
-				b.Visit(restore)
-				b.Effects, b.Ends, b.Text, b.Weight = b.Effects[:0], b.Ends[:0], b.Text[:0], 0
+				more = l.Part(&part)
+				part.Visit(restore)
+				part.Reset()
 			}
 			l.Close()
 		}

@@ -433,10 +433,11 @@ func TestOnlyOneSnapshotAtATime(t *testing.T) {
 // its deadline comes last.
 func TestSnapshotOfLargeCollections(t *testing.T) {
 	const elements = 5000
+	nameOf := func(i int) []byte { return fmt.Appendf(nil, "%0100d", i) }
 	b := newKeyspace(t)
 	b.do(func(k []Key) {
 		for i := range elements {
-			name := fmt.Append(nil, i)
+			name := nameOf(i)
 			_, err := b.tx.HSet(k[0], [][]byte{name, name})
 			require.NoError(t, err)
 			_, _, err = b.tx.ZAdd(k[1], 0, []zset.Member{{Member: name, Score: float64(i)}})
@@ -449,15 +450,15 @@ func TestSnapshotOfLargeCollections(t *testing.T) {
 	last, parts := make(map[string]effect.Kind), 0
 	for i := 0; r.s.Step(func(effects []effect.Effect) {
 		parts++
-		assert.LessOrEqual(t, len(effects), object.StepBytes/object.EffectWeight+1)
+		assert.LessOrEqual(t, len(effect.AppendAll(nil, effects)), object.StepBytes+object.SmallBytes)
 		last[string(effects[0].Key.Name)] = effects[len(effects)-1].Kind
 		r.visit(effects)
 	}); i++ {
 		b.do(func(k []Key) {
 			for j := i; j < elements; j += 100 {
-				name := fmt.Append(nil, j)
+				name := nameOf(j)
 				_, _ = b.tx.HSet(k[0], [][]byte{name, []byte("new"), append(name, 'n'), name})
-				_, _ = b.tx.HDel(k[0], [][]byte{fmt.Append(nil, elements-j)})
+				_, _ = b.tx.HDel(k[0], [][]byte{nameOf(elements - j)})
 				_, _ = b.tx.ZRem(k[1], [][]byte{name})
 			}
 			if i == 8 {
@@ -554,7 +555,7 @@ func TestSnapshotOfMediumHash(t *testing.T) {
 
 // The changes between two steps may keep many batches of old versions.
 func TestSnapshotWhileAllKeysChange(t *testing.T) {
-	const keys = 4000
+	const keys = 10_000
 	b := newKeyspace(t)
 	tokens(b.e, keys)
 	r := restore(t, b.e, b.log)

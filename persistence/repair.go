@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rlserver/engine"
+	"rlserver/engine/effect"
 )
 
 // Repair makes a data directory readable again: it cuts the log where it is damaged, and keeps the
@@ -189,7 +190,7 @@ func salvage(d directory, n uint64, out io.Writer) error {
 				break
 			}
 			w.at = rec.at
-			w.add(rec.effects)
+			w.add(effect.AppendAll(nil, rec.effects))
 			w.complete()
 			failed = w.flush()
 		}

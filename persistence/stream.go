@@ -140,12 +140,12 @@ func newStateWriter(dst io.Writer, at int64) (*stateWriter, error) {
 
 // add adds effects to the record that is not complete: one of many keys is read much faster than as
 // many records.
-func (w *stateWriter) add(effects []effect.Effect) {
+func (w *stateWriter) add(effects []byte) {
 	if !w.open {
 		w.buf, w.begin = beginRecord(w.buf, recordCall, w.at)
 		w.open = true
 	}
-	if w.buf = effect.AppendAll(w.buf, effects); len(w.buf)-w.begin >= groupPiece {
+	if w.buf = largecopy.Append(w.buf, effects); len(w.buf)-w.begin >= groupPiece {
 		w.complete()
 	}
 }
@@ -191,7 +191,7 @@ func WriteState(dst io.Writer, s *engine.Snapshot, at int64, check func() error)
 	}
 	start := time.Now()
 	for more := true; more && err == nil; {
-		more = s.Step(w.add)
+		more = s.StepEncoded(w.add)
 		if err = w.flush(); err == nil {
 			err = check()
 		}

@@ -41,7 +41,7 @@ func (o *Counter) SetCounts(c limit.Counts) {
 
 func (o *Counter) Weight() int64 { return recordSize(FormCounter, o.Name()) }
 
-func (o *Counter) save(b *Batch, f effect.Effect) (whole bool) { return b.putState(f, o) }
+func (o *Counter) save(b *Batch) (whole bool) { return b.putState(o) }
 
 func (o *Counter) Content(c *Content) { numbersContent(c, TypeCounter, o.Numbers()) }
 

@@ -72,9 +72,8 @@ func scoreText(score float64) []byte {
 
 // stateText returns the state of a limiter, as in its effect.
 func stateText(o Object) []byte {
-	var b Batch
-	b.Add(0, o)
-	f := b.Effects[0]
+	var f effect.Effect
+	o.(State).store(&f)
 	if f.Kind == effect.Counter {
 		return fmt.Append(nil, f.Counts)
 	}

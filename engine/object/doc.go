@@ -30,7 +30,7 @@
 //
 // # Saving while changes continue
 //
-// A Batch converts objects to effects under their shard's lock. Large objects are converted later:
+// A Batch encodes objects as effects under their shard's lock. Large objects are encoded later:
 // a sorted set from a clone, a hash by a frozen walk through its fields, to which each change
 // passes the field that it is about to change. A long string is shared until it is overwritten.
 //

@@ -164,49 +164,44 @@ func (x *Extension) clone() *Extension {
 
 // save adds the effects that rebuild the extension, as a group of their own: the form is that of
 // the limiter. A large book is postponed.
-func (x *Extension) save(b *Batch, f effect.Effect, form Form, expireAt int64) {
+func (x *Extension) save(b *Batch, form Form, expireAt int64) {
+	b.f.Hi, b.f.ExpireAt = int(form), expireAt
 	if s := x.Bans(); s != nil {
-		f.Kind, f.Value, f.Hi, f.ExpireAt = effect.Ban, s.Append(nil), int(form), expireAt
-		b.Put(f)
+		b.f.Value = s.Append(nil)
+		b.put(effect.Ban)
 		b.End()
-		f.Value, f.Hi, f.ExpireAt = nil, 0, 0
 	}
 	if x.Reservations().Len() == 0 {
 		return
 	}
-	part := Large{of: f, expireAt: expireAt, next: x.saving(form, expireAt)}
+	next := x.saving(form, expireAt)
 	if x.Book.Len() > SmallCount {
-		b.postpone(&part)
+		b.postpone(expireAt, next)
 		return
 	}
-	part.next(b, f)
+	next(b)
 	b.End()
 }
 
 // saving returns how a Large adds the reservations as they are now, and then the terms.
-func (x *Extension) saving(form Form, expireAt int64) func(b *Batch, f effect.Effect) (more bool) {
+func (x *Extension) saving(form Form, expireAt int64) func(b *Batch) (more bool) {
 	book, terms, rank := x.Book.Clone(), x.Terms, 0
-	return func(b *Batch, f effect.Effect) (more bool) {
+	return func(b *Batch) (more bool) {
+		b.f.Hi, b.f.ExpireAt = int(form), expireAt
 		for r := range book.All(rank) {
 			if b.Full() {
 				return true
 			}
-			b.putReservation(f, form, expireAt, r)
+			b.f.Field, b.f.Hold = r.Call, effect.Hold{Amount: r.Amount, Until: r.Until}
+			b.put(effect.Reserve)
 			rank++
 		}
 		if len(terms) > 0 {
-			f.Kind, f.Value = effect.Terms, rule.AppendRules(nil, terms)
-			b.Put(f)
+			b.f.Value = rule.AppendRules(nil, terms)
+			b.put(effect.Terms)
 		}
 		return false
 	}
-}
-
-// putReservation adds a reservation. Nothing overwrites the calls of a clone.
-func (b *Batch) putReservation(f effect.Effect, form Form, expireAt int64, r reserve.Reservation) {
-	f.Kind, f.Field, f.Hold = effect.Reserve, r.Call, effect.Hold{Amount: r.Amount, Until: r.Until}
-	f.Hi, f.ExpireAt = int(form), expireAt
-	b.Put(f)
 }
 
 func (x *Extension) content(c *Content) {
@@ -262,10 +257,10 @@ func (x *Extended) Clone(name string) Object {
 	return &Extended{State: x.State.Clone(name).(State), Extension: *x.clone()}
 }
 
-func (x *Extended) save(b *Batch, f effect.Effect) (whole bool) {
-	whole = x.State.save(b, f)
+func (x *Extended) save(b *Batch) (whole bool) {
+	whole = x.State.save(b)
 	b.End()
-	x.Extension.save(b, f, FormOf(x.State), x.Deadline())
+	x.Extension.save(b, FormOf(x.State), x.Deadline())
 	return whole
 }
 

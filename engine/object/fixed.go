@@ -39,7 +39,7 @@ func (o *Fixed) SetCount(c limit.Count) {
 
 func (o *Fixed) Weight() int64 { return recordSize(FormFixed, o.Name()) }
 
-func (o *Fixed) save(b *Batch, f effect.Effect) (whole bool) { return b.putState(f, o) }
+func (o *Fixed) save(b *Batch) (whole bool) { return b.putState(o) }
 
 func (o *Fixed) Content(c *Content) { numbersContent(c, TypeFixed, o.Numbers()) }
 

@@ -89,21 +89,21 @@ func (o *Hash) Clone(name string) Object {
 	return &Hash{Header: Header{name, o.ExpireAt}, Clock: o.Clock, Fields: o.Fields.Clone()}
 }
 
-func (o *Hash) save(b *Batch, f effect.Effect) (whole bool) {
-	if o.Fields.Len() > SmallCount {
-		b.postpone(newLarge(f, o.ExpireAt, &o.Fields, func(b *Batch, f effect.Effect, pairs []pair) (n int) {
+func (o *Hash) save(b *Batch) (whole bool) {
+	if b.isLarge(o.Fields.Len(), o.Fields.text) {
+		b.postponeFields(o.ExpireAt, &o.Fields, func(b *Batch, pairs []pair) (n int) {
 			for n < len(pairs) && !b.Full() {
-				b.putField(f, pairs[n].field, pairs[n].value)
+				b.putField(pairs[n].field, pairs[n].value)
 				n++
 			}
 			return n
-		}))
+		})
 		return false
 	}
 	for field, value := range o.Fields.All() {
-		b.putField(f, field, value)
+		b.putField(field, value)
 	}
-	b.putExpire(f, o.ExpireAt)
+	b.putExpire(o.ExpireAt)
 	return true
 }
 

@@ -72,16 +72,16 @@ func (o *List) Clone(name string) Object {
 	return &List{Header: Header{name, o.ExpireAt}, Clock: o.Clock, Elements: *o.Elements.Clone()}
 }
 
-func (o *List) save(b *Batch, f effect.Effect) (whole bool) {
-	if o.Elements.Len() > SmallCount || o.Elements.Bytes() > SmallBytes {
+func (o *List) save(b *Batch) (whole bool) {
+	if b.isLarge(o.Elements.Len(), o.Elements.Bytes()) {
 		elements, rank := o.Elements.Clone(), 0
-		b.postpone(&Large{of: f, expireAt: o.ExpireAt, next: func(b *Batch, f effect.Effect) (more bool) {
-			rank += b.putElements(f, TypeList, rank, elements.Range(rank, elements.Len()))
+		b.postpone(o.ExpireAt, func(b *Batch) (more bool) {
+			rank += b.putElements(TypeList, rank, elements.Range(rank, elements.Len()))
 			return rank < elements.Len()
-		}})
+		})
 		return false
 	}
-	b.putElements(f, TypeList, 0, o.Elements.All())
-	b.putExpire(f, o.ExpireAt)
+	b.putElements(TypeList, 0, o.Elements.All())
+	b.putExpire(o.ExpireAt)
 	return true
 }

@@ -4,7 +4,6 @@ import (
 	"math"
 	"unsafe"
 
-	"rlserver/engine/effect"
 	"rlserver/internal/dict"
 	"rlserver/zset"
 )
@@ -126,10 +125,9 @@ func (o *Log) Unpacked(h *dict.Hasher) *ZSet {
 	return z
 }
 
-func (o *Log) save(b *Batch, f effect.Effect) (whole bool) {
+func (o *Log) save(b *Batch) (whole bool) {
 	var few zset.Borrowed
-	f.Key.Name = b.copied(f.Key.Name)
-	b.putHits(f, o.ExpireAt, o.Load(nil, &few), 0)
+	b.putHits(o.ExpireAt, o.Load(nil, &few), 0)
 	return true
 }
 

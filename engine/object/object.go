@@ -28,7 +28,7 @@ type Object interface {
 
 	// save adds the effects that rebuild the object; f has the database and the key. A large
 	// collection is postponed, to be saved in parts: whole is then false.
-	save(b *Batch, f effect.Effect) (whole bool)
+	save(b *Batch) (whole bool)
 
 	Content(c *Content)        // sets how DUMP writes the value
 	digest(d *Digest)          // adds the value

@@ -15,19 +15,20 @@ const (
 	StepBytes = 64 << 10
 )
 
-// EffectWeight is the weight of an effect in bytes, without its text.
-const EffectWeight = 64
+// postponed is how many bytes of a step a large object that is postponed counts for.
+const postponed = 64
 
-// Batch is objects converted to effects, a group for each. Large objects are postponed, to be saved
-// in parts.
+// Batch is objects converted to encoded effects, a group for each. Large objects are postponed, to
+// be saved in parts.
 type Batch struct {
-	Effects []effect.Effect
-	Ends    []int  // of the groups, in effects
-	Text    []byte // copies of text that may change in the keyspace
-	Weight  int
+	encoded []byte
+	ends    []int // of the groups, in encoded
 	Large   []*Large
 
-	adding bool // see Full
+	f       effect.Effect // of the object that is being saved, with its database and key
+	value   []byte        // of f
+	adding  bool          // see Full
+	effects []effect.Effect
 }
 
 // Full reports whether the batch has reached the size of one step. While Add adds an object, it is
@@ -35,174 +36,199 @@ type Batch struct {
 func (b *Batch) Full() bool { return b.fullWith(0) }
 
 // fullWith is Full for a batch with some more bytes.
-func (b *Batch) fullWith(more int) bool { return !b.adding && b.Weight+more >= StepBytes }
+func (b *Batch) fullWith(more int) bool { return !b.adding && b.Size()+more >= StepBytes }
+
+// Size returns the bytes of the effects, and something for each large object.
+func (b *Batch) Size() int { return len(b.encoded) + postponed*len(b.Large) }
 
 // Add adds an object, under the lock of its shard.
 func (b *Batch) Add(db int, o Object) {
-	// fields and their values are never overwritten, so they need no copy, nor do names except
-	// those of records
-	f := effect.Effect{DB: db, Key: effect.Key{Name: BytesOf(o.Name())}}
+	b.begin(db, BytesOf(o.Name()))
 	b.adding = true
-	if o.save(b, f) {
+	if o.save(b) {
 		b.End()
 	}
 	b.adding = false
 }
 
+// begin begins the effects on a key.
+func (b *Batch) begin(db int, name []byte) {
+	b.f = effect.Effect{DB: db, Key: effect.Key{Name: name}}
+}
+
+// isLarge reports whether an object with so many elements and bytes is postponed, as encoding it
+// would take long.
+func (b *Batch) isLarge(elements, bytes int) bool {
+	return elements > SmallCount || bytes+len(b.f.Key.Name) > SmallBytes
+}
+
+// postpone adds a large object: next adds its next elements. Its name must not be overwritten.
+func (b *Batch) postpone(expireAt int64, next func(b *Batch) (more bool)) *Large {
+	l := &Large{db: b.f.DB, name: b.f.Key.Name, expireAt: expireAt, next: next}
+	b.Large = append(b.Large, l)
+	return l
+}
+
 // putState adds a limiter's state.
-func (b *Batch) putState(f effect.Effect, o State) (whole bool) {
-	f.Key.Name, f.ExpireAt = b.copied(f.Key.Name), o.Deadline()
-	b.Put(f)
-	o.store(&b.Effects[len(b.Effects)-1])
+func (b *Batch) putState(o State) (whole bool) {
+	b.f.ExpireAt = o.Deadline()
+	o.store(&b.f)
+	b.put(b.f.Kind)
 	return true
 }
 
-// valueOf returns a string's value: a copy if it is short, otherwise the value itself, which the
-// string's next change copies if it would overwrite it.
-func (b *Batch) valueOf(o *String) []byte {
-	if len(o.Value) <= SmallBytes {
-		return b.copied(o.Value)
-	}
-	o.shared = true
-	return o.Value
+func (b *Batch) putString(value []byte, expireAt int64) {
+	b.f.Value, b.f.ExpireAt = value, expireAt
+	b.put(effect.String)
 }
 
-func (b *Batch) copied(text []byte) []byte {
-	start := len(b.Text)
-	b.Text = append(b.Text, text...)
-	return b.Text[start:len(b.Text):len(b.Text)]
-}
-
-func (b *Batch) postpone(l *Large) {
-	b.Large = append(b.Large, l)
-	b.Weight += EffectWeight
-}
-
-func (b *Batch) putField(f effect.Effect, field, value string) {
-	f.Kind, f.Field, f.Value = effect.HashSet, BytesOf(field), BytesOf(value)
-	b.Put(f)
+func (b *Batch) putField(field, value string) {
+	b.f.Field, b.f.Value = BytesOf(field), BytesOf(value)
+	b.put(effect.HashSet)
 }
 
 // putHits adds the hits of a part of a log with a deadline.
-func (b *Batch) putHits(f effect.Effect, expireAt int64, log *zset.Set, part int) {
-	start, last := len(b.Text), int64(0)
+func (b *Batch) putHits(expireAt int64, log *zset.Set, part int) {
+	last := int64(0)
+	b.value = b.value[:0]
 	log.VisitHits(part, func(at int64, seq, n uint64) {
 		for h := range effect.Split(at, seq, n) {
-			b.Text = effect.AppendRun(b.Text, last, h)
+			b.value = effect.AppendRun(b.value, last, h)
 			last = at
 		}
 	})
-	if len(b.Text) > start {
-		f.Kind, f.Value, f.ExpireAt = effect.Runs, b.Text[start:len(b.Text):len(b.Text)], expireAt
-		b.Put(f)
+	if len(b.value) > 0 {
+		b.f.Value, b.f.ExpireAt = b.value, expireAt
+		b.put(effect.Runs)
 	}
 }
 
 // putCalls adds the calls of a part of a log with a deadline.
-func (b *Batch) putCalls(f effect.Effect, expireAt int64, log *zset.Set, part int) {
+func (b *Batch) putCalls(expireAt int64, log *zset.Set, part int) {
 	log.VisitCalls(part, func(at int64, id []byte, lo, n uint64) {
-		f.Kind, f.Field, f.ExpireAt = effect.Call, b.copied(id), expireAt
-		for f.Hits = range effect.Split(at, lo, n) {
-			b.Put(f)
+		b.f.Field, b.f.ExpireAt = id, expireAt
+		for b.f.Hits = range effect.Split(at, lo, n) {
+			b.put(effect.Call)
 		}
 	})
 }
 
-func (b *Batch) putMember(f effect.Effect, member []byte, score float64) {
-	f.Kind, f.Field, f.Score = effect.Add, member, score
-	b.Put(f)
+func (b *Batch) putMember(member []byte, score float64) {
+	b.f.Field, b.f.Score = member, score
+	b.put(effect.Add)
 }
 
 // putElements adds elements of a type, from a rank on, until the batch is full, and returns
 // how many.
-func (b *Batch) putElements(f effect.Effect, t Type, rank int, elements iter.Seq[[]byte]) (n int) {
-	start := len(b.Text)
+func (b *Batch) putElements(t Type, rank int, elements iter.Seq[[]byte]) (n int) {
+	b.value = b.value[:0]
 	for e := range elements {
-		b.Text = effect.AppendElement(b.Text, e)
-		if n++; b.fullWith(len(b.Text) - start) {
+		b.value = effect.AppendElement(b.value, e)
+		if n++; b.fullWith(len(b.value)) {
 			break
 		}
 	}
-	f.Kind, f.Field, f.Value = effect.Insert, BytesOf(string(t)), b.Text[start:len(b.Text):len(b.Text)]
-	f.Lo, f.Hi = rank, rank+n
-	b.Put(f)
+	b.f.Field, b.f.Value = BytesOf(string(t)), b.value
+	b.f.Lo, b.f.Hi = rank, rank+n
+	b.put(effect.Insert)
 	return n
 }
 
-func (b *Batch) putExpire(f effect.Effect, at int64) {
+func (b *Batch) putExpire(at int64) {
 	if at != 0 {
-		f.Kind, f.ExpireAt = effect.Expire, at
-		b.Put(f)
+		b.f.ExpireAt = at
+		b.put(effect.Expire)
 	}
 }
 
-// Put adds an effect to the current group.
-func (b *Batch) Put(f effect.Effect) {
-	b.Effects = append(b.Effects, f)
-	b.Weight += EffectWeight + len(f.Key.Name) + len(f.Field) + len(f.Value)
+func (b *Batch) put(k effect.Kind) {
+	b.f.Kind = k
+	b.Put(&b.f)
 }
 
-// End ends the current group.
-func (b *Batch) End() { b.Ends = append(b.Ends, len(b.Effects)) }
+// Put adds an effect to the current group.
+func (b *Batch) Put(f *effect.Effect) { b.encoded = effect.Append(b.encoded, f) }
 
-// Visit calls visit for each group.
-func (b *Batch) Visit(visit func([]effect.Effect)) {
+// End ends the current group.
+func (b *Batch) End() { b.ends = append(b.ends, len(b.encoded)) }
+
+// VisitEncoded calls visit for each group, as effect.Append has written it.
+func (b *Batch) VisitEncoded(visit func(group []byte)) {
 	start := 0
-	for _, end := range b.Ends {
+	for _, end := range b.ends {
 		if start < end {
-			visit(b.Effects[start:end])
+			visit(b.encoded[start:end:end])
 		}
 		start = end
 	}
 }
 
-// Reset empties the batch, and keeps its memory.
-func (b *Batch) Reset() {
-	clear(b.Effects)
-	clear(b.Large)
-	*b = Batch{Effects: b.Effects[:0], Ends: b.Ends[:0], Text: b.Text[:0], Large: b.Large[:0]}
+// Visit calls visit for each group. The effects are valid until it returns.
+func (b *Batch) Visit(visit func([]effect.Effect)) {
+	b.VisitEncoded(func(group []byte) {
+		r := effect.Reader{Rest: group}
+		for b.effects = b.effects[:0]; len(r.Rest) > 0 && r.Err == nil; {
+			b.effects = r.Append(b.effects)
+		}
+		visit(b.effects)
+	})
 }
 
-// Large is a collection as it was at the time of the snapshot. It needs no lock: its content is not
+// Reset empties the batch, and keeps its memory if it is not large.
+func (b *Batch) Reset() {
+	clear(b.Large)
+	*b = Batch{
+		encoded: reuse(b.encoded), ends: b.ends[:0], Large: b.Large[:0], value: reuse(b.value), effects: b.effects,
+	}
+}
+
+func reuse(b []byte) []byte {
+	if cap(b) > 4*StepBytes {
+		return nil
+	}
+	return b[:0]
+}
+
+// Large is an object as it was at the time of the snapshot. It needs no lock: its content is not
 // shared, or does not change.
 type Large struct {
-	of       effect.Effect // each effect is a copy of this one
+	db       int
+	name     []byte
 	expireAt int64
 
-	next func(b *Batch, f effect.Effect) (more bool) // adds the next elements
+	next func(b *Batch) (more bool) // adds the next elements
 	// the walk that returns them; nil: there is none
 	frozen *frozen
 }
 
-// newLarge preserves the fields of a hash or set as they are: a copy of up to SmallHash pairs, or a
-// walk through the table. put adds the first of the pairs to a batch, and returns how many.
-func newLarge(
-	of effect.Effect, expireAt int64, h *Fields, put func(*Batch, effect.Effect, []pair) int,
-) *Large {
-	l, pairs := &Large{of: of, expireAt: expireAt}, slices.Clone(h.few)
+// postponeFields preserves the fields of a hash or set as they are: a copy of up to SmallHash pairs,
+// or a walk through the table. put adds the first of the pairs to a batch, and returns how many.
+func (b *Batch) postponeFields(expireAt int64, h *Fields, put func(*Batch, []pair) int) {
+	pairs := slices.Clone(h.few)
+	var walk *frozen
 	if h.Many != nil {
-		l.frozen = h.Many.freeze()
+		walk = h.Many.freeze()
 	}
-	l.next = func(b *Batch, f effect.Effect) (more bool) {
+	b.postpone(expireAt, func(b *Batch) (more bool) {
 		for !b.Full() {
-			if len(pairs) == 0 && l.frozen != nil {
-				pairs = l.frozen.next()
+			if len(pairs) == 0 && walk != nil {
+				pairs = walk.next()
 			}
 			if len(pairs) == 0 {
 				return false
 			}
-			pairs = pairs[put(b, f, pairs):]
+			pairs = pairs[put(b, pairs):]
 		}
 		return true
-	}
-	return l
+	}).frozen = walk
 }
 
 // Part adds the next elements, and the deadline after the last, as one group, and reports whether
 // there are more.
 func (l *Large) Part(b *Batch) (more bool) {
-	if more = l.next(b, l.of); !more {
-		b.putExpire(l.of, l.expireAt)
+	b.begin(l.db, l.name)
+	if more = l.next(b); !more {
+		b.putExpire(l.expireAt)
 	}
 	b.End()
 	return more

@@ -79,21 +79,21 @@ func (o *Set) Clone(name string) Object {
 	return &Set{Header: Header{name, o.ExpireAt}, Clock: o.Clock, members: o.members.Clone(), ints: o.ints}
 }
 
-func (o *Set) save(b *Batch, f effect.Effect) (whole bool) {
-	if o.members.Len() > SmallCount || o.members.text > SmallBytes {
-		b.postpone(newLarge(f, o.ExpireAt, &o.members, func(b *Batch, f effect.Effect, pairs []pair) (n int) {
-			return b.putElements(f, TypeSet, 0, func(yield func([]byte) bool) {
+func (o *Set) save(b *Batch) (whole bool) {
+	if b.isLarge(o.members.Len(), o.members.text) {
+		b.postponeFields(o.ExpireAt, &o.members, func(b *Batch, pairs []pair) (n int) {
+			return b.putElements(TypeSet, 0, func(yield func([]byte) bool) {
 				for _, p := range pairs {
 					if !yield(BytesOf(p.field)) {
 						return
 					}
 				}
 			})
-		}))
+		})
 		return false
 	}
-	b.putElements(f, TypeSet, 0, o.View().bytes())
-	b.putExpire(f, o.ExpireAt)
+	b.putElements(TypeSet, 0, o.View().bytes())
+	b.putExpire(o.ExpireAt)
 	return true
 }
 

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"unsafe"
 
-	"rlserver/engine/effect"
 	"rlserver/internal/largecopy"
 	"rlserver/internal/rdb"
 )
@@ -115,10 +114,18 @@ func (o *String) Clone(name string) Object {
 	}
 }
 
-func (o *String) save(b *Batch, f effect.Effect) (whole bool) {
-	f.Kind, f.Value, f.ExpireAt = effect.String, b.valueOf(o), o.ExpireAt
-	b.Put(f)
-	return true
+// A long value is encoded later. The next change copies it if it would overwrite it.
+func (o *String) save(b *Batch) (whole bool) {
+	if !b.isLarge(1, len(o.Value)) {
+		b.putString(o.Value, o.ExpireAt)
+		return true
+	}
+	value, expireAt := o.Share(), o.ExpireAt
+	b.postpone(0, func(b *Batch) (more bool) {
+		b.putString(value, expireAt)
+		return false
+	})
+	return false
 }
 
 // Share returns the value: a copy if it is short, otherwise itself, which the string's next change

@@ -60,7 +60,7 @@ func (o *Token) SetTokens(t limit.Tokens) {
 
 func (o *Token) Weight() int64 { return recordSize(FormToken, o.Name()) }
 
-func (o *Token) save(b *Batch, f effect.Effect) (whole bool) { return b.putState(f, o) }
+func (o *Token) save(b *Batch) (whole bool) { return b.putState(o) }
 
 func (o *Token) Content(c *Content) { numbersContent(c, TypeToken, o.Numbers()) }
 

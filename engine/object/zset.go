@@ -135,51 +135,51 @@ func (o *ZSet) Clone(name string) Object {
 	return &ZSet{Header: Header{name, o.ExpireAt}, Clock: o.Clock, Set: *o.Set.Clone(), Ext: o.Ext.clone()}
 }
 
-func (o *ZSet) save(b *Batch, f effect.Effect) (whole bool) {
-	if o.Ext.save(b, f, 0, o.ExpireAt); o.Set.Len() == 0 {
+func (o *ZSet) save(b *Batch) (whole bool) {
+	if o.Ext.save(b, 0, o.ExpireAt); o.Set.Len() == 0 {
 		return true
 	}
 	end := o.ExpireAt
 	if o.Set.HasHits() { // they have the deadline
 		end = 0
 	}
-	if !o.Set.Small(SmallCount, SmallBytes) { // it is cheaper to clone than to copy
+	if b.isLarge(0, 0) || !o.Set.Small(SmallCount, SmallBytes) { // it is cheaper to clone than to copy
 		set, part, rank, expireAt := o.Set.Clone(), 0, 0, o.ExpireAt
 		calls := 0
-		b.postpone(&Large{of: f, expireAt: end, next: func(b *Batch, f effect.Effect) (more bool) {
+		b.postpone(end, func(b *Batch) (more bool) {
 			for ; part < set.HitParts(); part++ {
 				if b.Full() {
 					return true
 				}
-				b.putHits(f, expireAt, set, part)
+				b.putHits(expireAt, set, part)
 			}
 			for ; calls < set.CallParts(); calls++ {
 				if b.Full() {
 					return true
 				}
-				b.putCalls(f, expireAt, set, calls)
+				b.putCalls(expireAt, set, calls)
 			}
 			for member, score := range set.Others(rank) {
 				if b.Full() {
 					return true
 				}
-				b.putMember(f, member, score)
+				b.putMember(member, score)
 				rank++
 			}
 			return false
-		}})
+		})
 		return false
 	}
 	for part := range o.Set.HitParts() {
-		b.putHits(f, o.ExpireAt, &o.Set, part)
+		b.putHits(o.ExpireAt, &o.Set, part)
 	}
 	for part := range o.Set.CallParts() {
-		b.putCalls(f, o.ExpireAt, &o.Set, part)
+		b.putCalls(o.ExpireAt, &o.Set, part)
 	}
 	for member, score := range o.Set.Others(0) {
-		b.putMember(f, b.copied(member), score)
+		b.putMember(member, score)
 	}
-	b.putExpire(f, end)
+	b.putExpire(end)
 	return true
 }
 

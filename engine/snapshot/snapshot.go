@@ -5,9 +5,9 @@
 // change. If a key is changed that the walk has not reached, its value is saved first and its hash
 // noted, so that the walk skips it, see dict.Passage. Splits and merges of buckets move no key
 // across the cursor. FLUSHDB and SWAPDB change no object: the walk continues over the table that it
-// began with. Small objects become effects under their shard's lock, some 64 keys at a time. A
-// large sorted set is cloned, a long string is shared until it is overwritten, and a large hash
-// gets a walk of the same kind through its fields. Encoding and disk writes need no lock.
+// began with. Small objects are encoded as effects under their shard's lock, some 64 keys at a time.
+// A large sorted set is cloned, a long string is shared until it is overwritten, and a large hash
+// gets a walk of the same kind through its fields: they are encoded later, under no lock.
 package snapshot
 
 import (
@@ -95,13 +95,22 @@ func (s *Snapshot) Walk(lock *sync.Mutex, db int, keys *table.Table) *Walk {
 //
 // One shard is locked at a time, for about 64 keys or 64 KB; visit is called under no lock. A large
 // sorted set or hash is preserved at a cost that does not depend on its size, and visited in parts;
-// a large string is visited whole, but not copied.
+// a large string is visited whole.
 func (s *Snapshot) Step(visit func(effects []effect.Effect)) (more bool) {
+	return s.step(func(b *object.Batch) { b.Visit(visit) })
+}
+
+// StepEncoded is Step for groups of effects as effect.Append writes them.
+func (s *Snapshot) StepEncoded(visit func(effects []byte)) (more bool) {
+	return s.step(func(b *object.Batch) { b.VisitEncoded(visit) })
+}
+
+func (s *Snapshot) step(visit func(*object.Batch)) (more bool) {
 	switch {
 	case s.end == nil:
 		return false
 	case len(s.first) > 0:
-		s.own.Put(s.first[0])
+		s.own.Put(&s.first[0])
 		s.own.End()
 		s.first = s.first[1:]
 	case s.next != nil:
@@ -120,7 +129,7 @@ func (s *Snapshot) Step(visit func(effects []effect.Effect)) (more bool) {
 		return false
 	}
 	s.large = append(s.large, s.own.Large...)
-	s.own.Visit(visit)
+	visit(s.own)
 	s.own.Reset()
 	return true
 }
@@ -134,7 +143,7 @@ func (s *Snapshot) takeNext() {
 			s.next = nil
 			return
 		}
-		s.own.Put(f)
+		s.own.Put(&f)
 		s.own.End()
 	}
 }
