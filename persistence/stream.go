@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -130,6 +131,7 @@ type stateWriter struct {
 	begin   int    // of the record in buf that is not complete
 	open    bool   // there is one
 	records int64
+	err     error // of the first write that has failed
 }
 
 func newStateWriter(dst io.Writer, at int64) (*stateWriter, error) {
@@ -141,6 +143,15 @@ func newStateWriter(dst io.Writer, at int64) (*stateWriter, error) {
 // add adds effects to the record that is not complete: one of many keys is read much faster than as
 // many records.
 func (w *stateWriter) add(effects []byte) {
+	if len(effects) >= snapshotPiece { // it is not copied
+		w.complete()
+		w.buf = appendHead(w.buf, w.at, effects)
+		w.records++
+		w.write(w.buf)
+		w.write(effects)
+		w.buf = w.buf[:0]
+		return
+	}
 	if !w.open {
 		w.buf, w.begin = beginRecord(w.buf, recordCall, w.at)
 		w.open = true
@@ -159,26 +170,29 @@ func (w *stateWriter) complete() {
 }
 
 // flush compresses the records that were added if they are a piece.
-func (w *stateWriter) flush() (err error) {
+func (w *stateWriter) flush() error {
 	if len(w.buf) >= snapshotPiece {
 		w.complete()
-		_, err = w.packed.Write(w.buf)
-		if w.buf = w.buf[:0]; cap(w.buf) > 4*snapshotPiece {
-			w.buf = nil
-		}
+		w.write(w.buf)
+		w.buf = w.buf[:0]
 	}
-	return err
+	return w.err
+}
+
+func (w *stateWriter) write(b []byte) {
+	if w.err == nil {
+		_, w.err = w.packed.Write(b)
+	}
 }
 
 // end ends the stream, after err of what has written it.
 func (w *stateWriter) end(err error) error {
-	if w.complete(); err == nil {
-		_, err = w.packed.Write(appendMark(w.buf, recordEnd, w.at, w.records))
+	w.complete()
+	if w.err = cmp.Or(err, w.err); w.err != nil {
+		return w.err
 	}
-	if err == nil {
-		err = w.packed.Close()
-	}
-	return err
+	w.write(appendMark(w.buf, recordEnd, w.at, w.records))
+	return cmp.Or(w.err, w.packed.Close())
 }
 
 // WriteState writes all keys and policies of a snapshot as a compressed stream of records, which
