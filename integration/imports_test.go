@@ -28,7 +28,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 		ours: []string{
 			"rlserver/internal/clock", "rlserver/cluster/broken", "rlserver/cluster/overview",
 			"rlserver/cluster/slot", "rlserver/engine",
-			"rlserver/engine/effect", "rlserver/engine/object", "rlserver/engine/policy",
+			"rlserver/engine/effect", "rlserver/engine/policy",
 			"rlserver/persistence",
 		},
 		others: []string{

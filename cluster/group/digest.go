@@ -1,8 +1,6 @@
 package group
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"sync"
 	"time"
@@ -11,7 +9,6 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/effect"
-	"rlserver/engine/object"
 	"rlserver/persistence"
 )
 
@@ -118,11 +115,11 @@ func (d *digesting) begin(r *Replica, at int64, own bool, done func(sum [2]uint6
 // sumOf computes the digest of a snapshot. ok is false if it was stopped, or keys were evicted before
 // their turn.
 func sumOf(s *engine.Snapshot, stop <-chan struct{}) (sum [2]uint64, ok bool) {
-	var d sum128
+	var d effect.Sum
 	start := time.Now()
 	for s.Step(func(effects []effect.Effect) {
 		for i := range effects {
-			d.addParts(&effects[i])
+			d.Add(&effects[i])
 		}
 	}) {
 		rest := persistence.RestAfter(time.Since(start))
@@ -131,54 +128,12 @@ func sumOf(s *engine.Snapshot, stop <-chan struct{}) (sum [2]uint64, ok bool) {
 		}
 		select {
 		case <-stop:
-			return d.sum, false
+			return d.Sum, false
 		case <-time.After(rest):
 		}
 		start = time.Now()
 	}
-	return d.sum, !s.Omitted()
-}
-
-// sum128 is the sum of the hashes of effects, each of which sets one key, field, member or hit. So
-// neither their order makes a difference, nor how a replica has grouped them, which depends on its
-// hash seed and on how it has come to its state.
-type sum128 struct {
-	sum         [2]uint64
-	one, record []byte
-}
-
-// addParts adds an effect, or each of those that set as much.
-func (d *sum128) addParts(f *effect.Effect) {
-	part := *f
-	switch f.Kind {
-	case effect.Insert:
-		for e := range effect.Elements(f.Value) {
-			part.Value, part.Hi = e, part.Lo+1
-			d.add(&part, 1, 0)
-			if string(f.Field) == string(object.TypeList) {
-				part.Lo++
-			}
-		}
-	case effect.Runs:
-		part.Kind, part.Value = effect.AddHits, nil
-		for h := range effect.EachRun(f.Value) {
-			n := uint64(h.N)
-			part.Hits = effect.Hits{At: h.At}
-			d.add(&part, n, n*(2*h.Seq+n-1))
-		}
-	default:
-		d.add(f, 1, 0)
-	}
-}
-
-// add adds the hash of an effect n times, and another one as many times as the numbers of n hits are
-// together, doubled: a log may have a billion hits.
-func (d *sum128) add(f *effect.Effect, n, numbers uint64) {
-	d.one = effect.Append(d.one[:0], f)
-	d.record = persistence.AppendCall(d.record[:0], 0, d.one)
-	hash := sha256.Sum256(d.record)
-	d.sum[0] += n*binary.BigEndian.Uint64(hash[0:]) + numbers*binary.BigEndian.Uint64(hash[16:])
-	d.sum[1] += n*binary.BigEndian.Uint64(hash[8:]) + numbers*binary.BigEndian.Uint64(hash[24:])
+	return d.Sum, !s.Omitted()
 }
 
 // mark queues the entry at which digests are computed, after all that was appended. It is called

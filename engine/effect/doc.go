@@ -21,6 +21,7 @@
 //	effect.go  Effect and its kinds
 //	codec.go   the bytes of an effect in a log
 //	packed.go  the shorter form of the most frequent ones
+//	sum.go     the digest of a state
 //	key.go     the name of a key with its hash
 //	hits.go    the hits that a call on a sliding window records
 //	names.go   the names of hits: <ms>-<seq>, or by the id of the call

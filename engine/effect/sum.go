@@ -1,0 +1,47 @@
+package effect
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// Sum is the sum of the hashes of effects that rebuild a state, each of which sets one key, field,
+// member or hit. So neither their order makes a difference, nor how they are grouped, which depends
+// on the hash seed of a process and on how it has come to its state. The zero value is that of none.
+type Sum struct {
+	Sum [2]uint64
+	one []byte
+}
+
+// Add adds an effect, or each of those that set as much.
+func (s *Sum) Add(f *Effect) {
+	part := *f
+	switch f.Kind {
+	case Insert:
+		for e := range Elements(f.Value) {
+			part.Value, part.Hi = e, part.Lo+1
+			s.add(&part, 1, 0)
+			if string(f.Field) != "set" { // the elements have ranks
+				part.Lo++
+			}
+		}
+	case Runs:
+		part.Kind, part.Value = AddHits, nil
+		for h := range EachRun(f.Value) {
+			n := uint64(h.N)
+			part.Hits = Hits{At: h.At}
+			s.add(&part, n, n*(2*h.Seq+n-1))
+		}
+	default:
+		s.add(f, 1, 0)
+	}
+}
+
+// add adds the hash of an effect n times, and another one as many times as the numbers of n hits are
+// together, doubled: a log may have a billion hits.
+func (s *Sum) add(f *Effect, n, numbers uint64) {
+	s.one = Append(s.one[:0], f)
+	hash := sha256.Sum256(s.one)
+	s.Sum[0] += n*binary.BigEndian.Uint64(hash[0:]) + numbers*binary.BigEndian.Uint64(hash[16:])
+	s.Sum[1] += n*binary.BigEndian.Uint64(hash[8:]) + numbers*binary.BigEndian.Uint64(hash[24:])
+}
