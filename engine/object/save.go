@@ -177,8 +177,9 @@ func (b *Batch) Visit(visit func([]effect.Effect)) {
 // Reset empties the batch, and keeps its memory if it is not large.
 func (b *Batch) Reset() {
 	clear(b.Large)
+	clear(b.effects)
 	*b = Batch{
-		encoded: reuse(b.encoded), ends: b.ends[:0], Large: b.Large[:0], value: reuse(b.value), effects: b.effects,
+		encoded: reuse(b.encoded), ends: b.ends[:0], Large: b.Large[:0], value: reuse(b.value), effects: b.effects[:0],
 	}
 }
 
