@@ -50,7 +50,9 @@ func (tx *Tx) makeRoom(now, bytes int64) (room bool) {
 	if policy == eviction.NoEviction || !e.overShare() {
 		return !e.CrowdedBy(bytes)
 	}
-	v := newEvictor(tx, policy, int(e.memory.samples.Load()))
+	v := evictor{tx: tx, bytes: bytes, bans: true, Sample: sampling.Sample{
+		Policy: policy, Size: int(e.memory.samples.Load()), Keep: e.holdsObject,
+	}}
 	for looks := 0; e.CrowdedBy(bytes); looks++ {
 		if v.seen > patience || looks >= 2*len(e.shards) && v.gone == 0 || looks >= 8*len(e.shards) {
 			return v.gone > 0
@@ -69,16 +71,12 @@ const patience = 512
 // evictor evicts keys.
 type evictor struct {
 	sampling.Sample
-	tx   *Tx
-	seen int  // how many keys it has sampled
-	gone int  // how many of these were evicted
-	bans bool // as long as there may be others, keys with bans stay
-
-	looks, vain int // how many looks, and keys sampled, since it has evicted one
-}
-
-func newEvictor(tx *Tx, p eviction.Policy, samples int) evictor {
-	return evictor{tx: tx, bans: true, Sample: sampling.Sample{Policy: p, Size: samples, Keep: tx.e.holdsObject}}
+	tx          *Tx
+	bytes       int64 // for which it makes room
+	seen        int   // how many keys it has sampled
+	gone        int   // how many of these were evicted
+	bans        bool  // as long as there may be others, keys with bans stay
+	looks, vain int   // how many looks, and keys sampled, since it has evicted one
 }
 
 // evictFrom evicts a few keys of a shard, if there are any that may be evicted.
@@ -92,7 +90,10 @@ func (v *evictor) evictFrom(sh *shard, now int64) {
 	})
 	v.seen, v.vain, v.looks = v.seen+v.Visited, v.vain+v.Visited, v.looks+1
 	sh.evicting = true
-	for _, f := range v.Found() {
+	for i, f := range v.Found() {
+		if i > 0 && !tx.e.CrowdedBy(v.bytes) {
+			break
+		}
 		count := &sh.stats.Evicted
 		if f.Expired {
 			count = &sh.stats.Expired

@@ -12,6 +12,7 @@ import (
 	"rlserver/engine/effect"
 	"rlserver/engine/eviction"
 	"rlserver/engine/limit"
+	"rlserver/engine/sampling"
 )
 
 // names returns the names of all keys.
@@ -28,7 +29,7 @@ func evicted(c *caller, p eviction.Policy, left int) []string {
 	c.e.SetBudget(0)
 	defer c.e.SetBudget(math.MaxInt64)
 	for tries := 0; len(names(c.e)) > left && tries < 100; tries++ {
-		v := newEvictor(c.tx, p, 100)
+		v := evictor{tx: c.tx, bans: true, Sample: sampling.Sample{Policy: p, Size: 100, Keep: c.e.holdsObject}}
 		v.evictFrom(&c.e.shards[0], c.now)
 	}
 	requireSound(c.t, c.e)
@@ -407,4 +408,36 @@ func TestEnginesShareAMemory(t *testing.T) {
 	fill(leads, 2000)
 	makeRoom()
 	assert.InDelta(t, each, leads.e.Weight(), 8*reportGrain, "all of the budget is its share now")
+}
+
+// Looks at few keys go around, and meet keys twice: each is evicted once. Nothing is evicted that
+// fits the budget.
+func TestFewKeysAreEvictedOnce(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		c := newCaller(t, Options{Shards: 1, Seed: [2]uint64{seed, 5}})
+		c.e.SetEviction([]eviction.Policy{
+			eviction.AllKeysLRU, eviction.AllKeysLFU, eviction.AllKeysRandom, eviction.VolatileTTL, eviction.Ratelimit,
+		}[r.IntN(5)], 1+r.IntN(6))
+		for range 60 {
+			for range r.IntN(30) {
+				name, m := fmt.Sprint(r.IntN(40)), SetMode{}
+				if r.IntN(3) > 0 {
+					m.ExpireAt = c.now + 1 + r.Int64N(1_000_000)
+				}
+				c.with(name, func(k Key) { c.tx.Set(k, make([]byte, 2000), m) })
+			}
+			before, keys := c.e.Weight(), c.e.Memory().Keys()
+			c.e.SetBudget(before - 1 - r.Int64N(20_000))
+			evicted := c.e.Stats().Evicted
+			c.tx.MakeRoom(c.now)
+			gone := int64(keys - c.e.Memory().Keys())
+			require.Equal(t, gone, c.e.Stats().Evicted-evicted)
+			if gone > 0 {
+				require.Greater(t, c.e.Weight()+2300, c.e.Budget(), "no more than is needed")
+			}
+			requireSound(t, c.e)
+			c.e.SetBudget(math.MaxInt64)
+		}
+	}
 }

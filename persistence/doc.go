@@ -27,7 +27,8 @@
 //	                                in a snapshot those of many keys
 //	  2 synced   salt + bytes        a mark: this number of bytes of the segment was durable
 //	  3 end      records             the snapshot is complete, with this number of records before
-//	effect:  kind (1) · database (uvarint) · key (bytes) · fields, in the order of effect.Append
+//	effect:  kind (1) · database (uvarint) · key (bytes) · fields, in the order of effect.Append;
+//	         the top bit of the kind says that they are in the packed form, see package effect
 //	bytes:   length (uvarint) · that many bytes
 //
 // Fixed-size integers are little-endian. Integers that may be negative are zigzag varints. Scores

@@ -38,7 +38,8 @@ func (s *Sum) Add(f *Effect) {
 }
 
 // add adds the hash of an effect n times, and another one as many times as the numbers of n hits are
-// together, doubled: a log may have a billion hits.
+// together, doubled: a log may have a billion hits. So of a millisecond counts how many hits it has,
+// and the sum of their numbers.
 func (s *Sum) add(f *Effect, n, numbers uint64) {
 	s.one = Append(s.one[:0], f)
 	hash := sha256.Sum256(s.one)

@@ -81,7 +81,7 @@ func (h *Fields) index(sum uint64, field []byte) int {
 func (h *Fields) Set(field, value []byte) {
 	sum := h.hasher.Sum(field)
 	if h.Many != nil && len(h.Many.Frozen) > 0 {
-		defer h.Many.hold(sum, field)()
+		defer h.Many.hold(sum)()
 	}
 	if p := h.findHashed(sum, field); p != nil {
 		h.text += allocated(len(value)) - allocated(len(p.value))
@@ -117,7 +117,7 @@ func (h *Fields) newTable() *table {
 func (h *Fields) Remove(field []byte) {
 	sum := h.hasher.Sum(field)
 	if h.Many != nil && len(h.Many.Frozen) > 0 {
-		defer h.Many.hold(sum, field)()
+		defer h.Many.hold(sum)()
 	}
 	if p := h.findHashed(sum, field); p != nil {
 		h.text -= allocated(len(p.field)) + allocated(len(p.value))

@@ -89,7 +89,7 @@ func (t *table) freeze() *frozen {
 
 // hold saves a field that is about to change in the walks that have not reached it, and locks them
 // until release is called after the change.
-func (t *table) hold(hash uint64, field []byte) (release func()) {
+func (t *table) hold(hash uint64) (release func()) {
 	walks := t.Frozen
 	t.Frozen = nil
 	for _, z := range walks {

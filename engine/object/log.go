@@ -15,8 +15,8 @@ import (
 //	| deadline | numbers | length | name | hits | room |
 //	+----------+---------+--------+------+------+------+
 //
-// Only effect.AddHits makes and changes a Log. Package engine makes it a ZSet before anything else
-// does, and for calls that read members.
+// Only effects that add hits make and change a Log. Package engine makes it a ZSet before anything
+// else does, and for calls that read members.
 type Log struct {
 	record
 	Clock

@@ -35,6 +35,7 @@ type Sample struct {
 
 	found  [most]Found // the first n, in the order of their worth
 	n      int
+	may    int // how many of those sampled may be evicted
 	now    int64
 	enough bool
 }
@@ -51,10 +52,11 @@ type Found struct {
 }
 
 // Found returns the keys to evict, those of the lowest worth: one, or another one for each Size keys
-// that were sampled, as long as their worth is low. Of several that have expired it is one.
+// of those that may be evicted, as long as their worth is low. Of several that have expired it is
+// one.
 func (s *Sample) Found() []Found {
 	n := min(s.n, 1)
-	for n < s.n && (n+1)*s.Size <= s.Visited && s.cheap(n) {
+	for n < s.n && (n+1)*s.Size <= s.may && s.cheap(n) {
 		n++
 	}
 	return s.found[:n]
@@ -63,8 +65,8 @@ func (s *Sample) Found() []Found {
 // Look samples keys of a shard at now, Unix ms, which has so many databases; of returns the keys of
 // one, nil if there are none, and how many have a deadline.
 func (s *Sample) Look(hand *Hand, now int64, databases int, of func(db int) (keys *table.Table, expires int)) {
-	clear(s.found[:s.n])
-	s.n, s.Visited, s.now, s.enough = 0, 0, now, false
+	clear(s.found[:])
+	s.n, s.may, s.Visited, s.now, s.enough = 0, 0, 0, now, false
 	for buckets := 0; buckets < maxBuckets && !s.enough; buckets++ {
 		keys := s.turn(hand, databases, of)
 		if keys == nil {
@@ -123,8 +125,14 @@ func (s *Sample) visit(db int, o object.Object) {
 	s.enough = s.enough || s.Visited >= s.Size && s.n > 0 && s.cheap(0) || s.Visited >= s.Size*pickier
 }
 
-// add adds a key to those of the lowest worth.
+// add adds a key to those of the lowest worth. A look that goes around meets keys again.
 func (s *Sample) add(f Found) {
+	for i := range s.n {
+		if s.found[i].Object == f.Object {
+			return
+		}
+	}
+	s.may++
 	i := s.n
 	for i > 0 && f.worth < s.found[i-1].worth {
 		if i < most {

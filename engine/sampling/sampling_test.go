@@ -50,11 +50,31 @@ func TestLookFindsTheLowestWorth(t *testing.T) {
 			require.Less(t, found[0].Object.Deadline(), int64(now))
 			continue
 		}
-		require.Len(t, found, min(max(len(visited)/s.Size, 1), most))
+		require.Len(t, found, min(max(len(visited)/s.Size, 1), most, len(visited)))
 		slices.SortFunc(visited, func(a, b string) int { return int(deadlines[a] - deadlines[b]) })
 		for i, f := range found {
 			require.False(t, f.Expired)
 			require.Equal(t, deadlines[visited[i]], f.Object.Deadline())
+		}
+	}
+}
+
+// A look that begins within a bucket, which has merged since, goes around and meets its keys again.
+func TestLookFindsNoKeyTwice(t *testing.T) {
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		hasher := dict.NewHasher(seed, 4)
+		keys := table.New(func(name string) uint64 { return hasher.Sum([]byte(name)) }, new(counts.Sum))
+		for i := range 1 + r.IntN(12) {
+			name := fmt.Sprint(i)
+			keys.Insert(hasher.Sum([]byte(name)), object.NewString([]byte(name)))
+		}
+		s := Sample{Policy: eviction.AllKeysLRU, Size: 1 + r.IntN(8), Keep: func(object.Object) bool { return false }}
+		s.Look(&Hand{cursor: r.Uint64N(1 << 32)}, 1, 1, func(int) (*table.Table, int) { return keys, 0 })
+		seen := map[object.Object]bool{}
+		for _, f := range s.Found() {
+			require.False(t, seen[f.Object], "%s is found twice, seed %d", f.Object.Name(), seed)
+			seen[f.Object] = true
 		}
 	}
 }

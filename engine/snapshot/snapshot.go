@@ -30,7 +30,7 @@ import (
 //
 // Besides the keyspace it takes memory for the values that changes have saved since the last Step:
 // in all Steps together at most one copy of each small object and a part of each large one. It also
-// takes some 13 bytes for each key that exists and was changed or created ahead of the walk, until
+// takes some 16 bytes for each key that exists and was changed or created ahead of the walk, until
 // the walk has finished its shard.
 type Snapshot struct {
 	at  int64        // the time of the snapshot, Unix ms

@@ -18,7 +18,7 @@ type Table struct {
 	gone  uint32 // the first of the dropped pages
 	idle  *counts.Sum
 
-	fetched int // a sum that makes the reads of refer count as used
+	fetched int // a sum that makes reads in advance count as used
 }
 
 // pagesOf is the pages of a kind.
