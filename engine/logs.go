@@ -32,8 +32,6 @@ func (e *Engine) applyHits(o object.Object, f *effect.Effect) object.Object {
 	}
 	if f.Kind == effect.AddHits {
 		sh.seq.Use(f.Hits.At, f.Hits.Seq+uint64(f.Hits.N))
-	}
-	if f.Kind != effect.Add {
 		sh.setDeadline(f.DB, f.Key.Hash, o, f.ExpireAt)
 	}
 	return o

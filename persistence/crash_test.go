@@ -127,7 +127,7 @@ func stateOf(e *engine.Engine) string {
 	}) {
 	}
 	slices.Sort(lines)
-	return strings.Join(slices.Compact(lines), "\n")
+	return strings.Join(lines, "\n")
 }
 
 // singly returns an effect, or instead of runs those that format version 8 has for the hits.
@@ -137,7 +137,7 @@ func singly(f effect.Effect) (list []effect.Effect) {
 	}
 	for h := range effect.EachRun(f.Value) {
 		if h.N >= effect.ManyHits {
-			list = append(list, effect.Effect{Kind: effect.AddHits, DB: f.DB, Key: f.Key, Hits: h, ExpireAt: f.ExpireAt})
+			list = append(list, effect.Effect{Kind: effect.AddHits, DB: f.DB, Key: f.Key, Hits: h})
 			continue
 		}
 		for i := range uint64(h.N) {
@@ -145,9 +145,6 @@ func singly(f effect.Effect) (list []effect.Effect) {
 				Kind: effect.Add, DB: f.DB, Key: f.Key, Field: h.Member(nil, i), Score: float64(h.At),
 			})
 		}
-	}
-	if f.ExpireAt != 0 {
-		list = append(list, effect.Effect{Kind: effect.Expire, DB: f.DB, Key: f.Key, ExpireAt: f.ExpireAt})
 	}
 	return list
 }

@@ -79,7 +79,7 @@ func callsOfAllKinds() [][]effect.Effect {
 			reserve("slide", "call", 0, 0, 1),
 			{Kind: effect.Terms, Key: key("slide"), Value: []byte("SLIDE 10 1h,SLIDE 20 1d")},
 			{
-				Kind: effect.Runs, Key: key("record"), ExpireAt: testEpoch + hour,
+				Kind: effect.Runs, Key: key("record"),
 				Value: effect.AppendRun(effect.AppendRun(nil, 0, effect.Hits{At: testEpoch, N: 1}),
 					testEpoch, effect.Hits{At: testEpoch + 7, Seq: 3, N: 20}),
 			},

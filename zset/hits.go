@@ -91,9 +91,6 @@ func (s *Set) AddHits(at int64, seq, n uint64) {
 	}
 }
 
-// HasHits reports whether the set has hits, or calls with ids.
-func (s *Set) HasHits() bool { return s.log != nil && s.log.Len() > 0 }
-
 // HitParts returns how many parts the hits of the set are in.
 func (s *Set) HitParts() int {
 	if s.log == nil {

@@ -333,6 +333,12 @@ func TestEqualStatesHaveEqualDigests(t *testing.T) {
 		apart = append(apart, effect.Effect{Kind: effect.RemoveSpan, Key: key(log), Hi: 7},
 			effect.Effect{Kind: effect.RemoveSpan, Key: key(mixed), Hi: 700})
 	}
+	// a member that becomes a hit by its score
+	member := effect.Effect{Kind: effect.Add, Key: key("moved"), Field: []byte("1000-7"), Score: 1000}
+	former := member
+	former.Score = 5
+	last := effect.Effect{Kind: effect.Expire, Key: key("moved"), ExpireAt: end}
+	whole, apart = append(whole, member, last), append(apart, former, member, last)
 	digestOf := func(seed uint64, list ...[]effect.Effect) [2]uint64 {
 		e := engine.New(engine.Options{Databases: 1, Seed: [2]uint64{seed, seed}})
 		for _, effects := range list {

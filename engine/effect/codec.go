@@ -86,7 +86,7 @@ var kindFields = [...]Fields{
 	Call:   known | HasField | HasLo | HasHits | HasExpireAt,
 	Uncall: known | HasField | HasHits,
 
-	Runs: known | HasRuns | HasExpireAt,
+	Runs: known | HasRuns,
 }
 
 // Fields returns the fields of a kind; none for an unknown one.

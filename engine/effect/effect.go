@@ -101,9 +101,7 @@ const (
 	// there; an empty sorted set is gone.
 	Uncall Kind = 34
 
-	// Runs has Value and ExpireAt: the log has the hits that AppendRun has encoded too, the deadline
-	// is set. Snapshots have it.
-	Runs Kind = 35
+	Runs Kind = 35 // Value: the log has the hits that AppendRun has encoded too; in snapshots
 
 	nextKind = Runs + 1 // one more than the last
 )

@@ -3,6 +3,8 @@ package effect
 import (
 	"crypto/sha256"
 	"encoding/binary"
+
+	"rlserver/zset"
 )
 
 // Sum is the sum of the hashes of effects that rebuild a state, each of which sets one key, field,
@@ -26,15 +28,25 @@ func (s *Sum) Add(f *Effect) {
 			}
 		}
 	case Runs:
-		part.Kind, part.Value = AddHits, nil
 		for h := range EachRun(f.Value) {
-			n := uint64(h.N)
-			part.Hits = Hits{At: h.At}
-			s.add(&part, n, n*(2*h.Seq+n-1))
+			s.addHits(part, h)
 		}
+	case Add: // a set may have a hit among its other members, if it had another score before
+		at := int64(f.Score)
+		if seq, ok := ParseHitName(string(f.Field), at); ok && zset.IsHit(f.Field, f.Score) {
+			s.addHits(part, Hits{At: at, Seq: seq, N: 1})
+			return
+		}
+		s.add(f, 1, 0)
 	default:
 		s.add(f, 1, 0)
 	}
+}
+
+func (s *Sum) addHits(part Effect, h Hits) {
+	part.Kind, part.Hits = AddHits, Hits{At: h.At}
+	n := uint64(h.N)
+	s.add(&part, n, n*(2*h.Seq+n-1))
 }
 
 // add adds the hash of an effect n times, and another one as many times as the numbers of n hits are

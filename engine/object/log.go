@@ -127,7 +127,8 @@ func (o *Log) Unpacked(h *dict.Hasher) *ZSet {
 
 func (o *Log) save(b *Batch) (whole bool) {
 	var few zset.Borrowed
-	b.putHits(o.ExpireAt, o.Load(nil, &few), 0)
+	b.putHits(o.Load(nil, &few), 0)
+	b.putExpire(o.ExpireAt)
 	return true
 }
 

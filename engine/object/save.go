@@ -87,8 +87,8 @@ func (b *Batch) putField(field, value string) {
 	b.put(effect.HashSet)
 }
 
-// putHits adds the hits of a part of a log with a deadline.
-func (b *Batch) putHits(expireAt int64, log *zset.Set, part int) {
+// putHits adds the hits of a part of a log.
+func (b *Batch) putHits(log *zset.Set, part int) {
 	last := int64(0)
 	b.value = b.value[:0]
 	log.VisitHits(part, func(at int64, seq, n uint64) {
@@ -98,7 +98,7 @@ func (b *Batch) putHits(expireAt int64, log *zset.Set, part int) {
 		}
 	})
 	if len(b.value) > 0 {
-		b.f.Value, b.f.ExpireAt = b.value, expireAt
+		b.f.Value = b.value
 		b.put(effect.Runs)
 	}
 }

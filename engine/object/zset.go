@@ -139,19 +139,15 @@ func (o *ZSet) save(b *Batch) (whole bool) {
 	if o.Ext.save(b, 0, o.ExpireAt); o.Set.Len() == 0 {
 		return true
 	}
-	end := o.ExpireAt
-	if o.Set.HasHits() { // they have the deadline
-		end = 0
-	}
 	if b.isLarge(0, 0) || !o.Set.Small(SmallCount, SmallBytes) { // it is cheaper to clone than to copy
 		set, part, rank, expireAt := o.Set.Clone(), 0, 0, o.ExpireAt
 		calls := 0
-		b.postpone(end, func(b *Batch) (more bool) {
+		b.postpone(expireAt, func(b *Batch) (more bool) {
 			for ; part < set.HitParts(); part++ {
 				if b.Full() {
 					return true
 				}
-				b.putHits(expireAt, set, part)
+				b.putHits(set, part)
 			}
 			for ; calls < set.CallParts(); calls++ {
 				if b.Full() {
@@ -171,7 +167,7 @@ func (o *ZSet) save(b *Batch) (whole bool) {
 		return false
 	}
 	for part := range o.Set.HitParts() {
-		b.putHits(o.ExpireAt, &o.Set, part)
+		b.putHits(&o.Set, part)
 	}
 	for part := range o.Set.CallParts() {
 		b.putCalls(o.ExpireAt, &o.Set, part)
@@ -179,7 +175,7 @@ func (o *ZSet) save(b *Batch) (whole bool) {
 	for member, score := range o.Set.Others(0) {
 		b.putMember(member, score)
 	}
-	b.putExpire(end)
+	b.putExpire(o.ExpireAt)
 	return true
 }
 
