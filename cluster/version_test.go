@@ -29,7 +29,7 @@ func TestTheOthersServeBesideANodeOfAnotherVersion(t *testing.T) {
 	versions := make(chan byte)
 	go func() {
 		defer close(versions)
-		theirs := byte(6)
+		theirs := byte(7)
 		for {
 			c, err := other.Accept()
 			if err != nil {
@@ -37,13 +37,13 @@ func TestTheOthersServeBesideANodeOfAnotherVersion(t *testing.T) {
 			}
 			c.Write([]byte{theirs})
 			c.Close()
-			theirs = 7 - theirs // 1 and 6 in turn
+			theirs = 8 - theirs // 1 and 7 in turn
 		}
 	}()
-	testLogged(f, "that node 6, this one 5. The older one has to be upgraded")
-	testLogged(f, "that node 1, this one 5. The older one has to be upgraded")
+	testLogged(f, "that node 7, this one 6. The older one has to be upgraded")
+	testLogged(f, "that node 1, this one 6. The older one has to be upgraded")
 	l.goesOn()
-	for _, theirs := range []byte{1, 6} {
+	for _, theirs := range []byte{1, 7} {
 		c, err := net.Dial("tcp", f.addresses[0])
 		require.NoError(t, err)
 		_, err = c.Write(append([]byte("RLSRVCLU"), theirs))
@@ -51,7 +51,7 @@ func TestTheOthersServeBesideANodeOfAnotherVersion(t *testing.T) {
 		require.NoError(t, c.(*net.TCPConn).CloseWrite())
 		answer, err := io.ReadAll(c)
 		require.NoError(t, err)
-		assert.Equal(t, []byte{5}, answer)
+		assert.Equal(t, []byte{6}, answer)
 		c.Close()
 	}
 	other.Close()
