@@ -7,8 +7,8 @@ import (
 )
 
 // openFor returns the object under the key of an effect that is replayed, unpacked if the effect
-// needs that. packs: the effect adds a hit, as snapshots before format version 9 have them, to a log
-// that may be a record before and after, so that applyHits is to apply it.
+// needs that. packs: the effect adds a hit, as snapshots before format version 9 have them, to a
+// log that may be a record before and after, so that applyHits is to apply it.
 func (e *Engine) openFor(o object.Object, f *effect.Effect) (opened object.Object, packs bool) {
 	switch f.Kind {
 	case effect.Add:

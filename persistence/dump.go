@@ -201,7 +201,8 @@ func (p *printer) effect(f *effect.Effect) {
 	}
 }
 
-// appendRuns writes the names of hits: `<ms>-<seq>`, or of several in a row `<ms>-<first>+<others>`.
+// appendRuns writes the names of hits: `<ms>-<seq>`, or of several in a row
+// `<ms>-<first>+<others>`.
 func appendRuns(dst, value []byte) []byte {
 	for h := range effect.EachRun(value) {
 		if len(dst) > 0 {

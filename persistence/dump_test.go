@@ -38,7 +38,8 @@ func TestDumpPrintsEveryKind(t *testing.T) {
 		effect.HasTokens: {"missing", "earned", "since"}, effect.HasCount: {"window", "used"},
 		effect.HasBucket: {"missing", "fraction", "since"}, effect.HasWindow: {"window", "length", "used"},
 		effect.HasCounter: {"window", "length", "current", "previous"},
-		effect.HasForgets: {"forgets"}, effect.HasForm: {"form"}, effect.HasRuns: {"hits"}, effect.HasHold: {"amount", "lapses"},
+		effect.HasForgets: {"forgets"}, effect.HasForm: {"form"}, effect.HasHold: {"amount", "lapses"},
+		effect.HasRuns: {"hits"},
 	}
 	for _, kind := range effect.Kinds() {
 		f := sample(kind)

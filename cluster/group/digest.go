@@ -112,8 +112,8 @@ func (d *digesting) begin(r *Replica, at int64, own bool, done func(sum [2]uint6
 	}()
 }
 
-// sumOf computes the digest of a snapshot. ok is false if it was stopped, or keys were evicted before
-// their turn.
+// sumOf computes the digest of a snapshot. ok is false if it was stopped, or keys were evicted
+// before their turn.
 func sumOf(s *engine.Snapshot, stop <-chan struct{}) (sum [2]uint64, ok bool) {
 	var d effect.Sum
 	start := time.Now()

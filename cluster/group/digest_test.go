@@ -317,7 +317,8 @@ func TestEqualStatesHaveEqualDigests(t *testing.T) {
 					effect.Effect{Kind: effect.Add, Key: key(zset), Field: []byte(e), Score: float64(len(e))},
 					effect.Effect{Kind: effect.Add, Key: key(mixed), Field: []byte(e), Score: float64(at)})
 			}
-			whole = append(whole, hits(log, at+int64(i), uint64(i%3), 2), hits(mixed, at+int64(i/2), uint64(i%2)*40, 40))
+			whole = append(whole, hits(log, at+int64(i), uint64(i%3), 2),
+				hits(mixed, at+int64(i/2), uint64(i%2)*40, 40))
 			if i > 0 {
 				apart = append(apart, hits(log, at+int64(i), uint64(i%3), 1))
 			}

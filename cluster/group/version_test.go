@@ -122,5 +122,6 @@ func TestAnOlderReplicaStopsAtALaterSnapshot(t *testing.T) {
 	tr.admitted(last.i)
 	last.open(last.options(0))
 	tr.stopsUntilUpgraded(last, fmt.Sprintf(
-		"snapshot of version %d, and this server knows version %d: it has to be upgraded", stateVersion+2, stateVersion))
+		"snapshot of version %d, and this server knows version %d: it has to be upgraded",
+		stateVersion+2, stateVersion))
 }

@@ -53,7 +53,8 @@ func TestRunsAreDecodedAsEncoded(t *testing.T) {
 		last := int64(0)
 		for range 1 + r.IntN(5) {
 			before := len(value)
-			h := Hits{At: min(last+r.Int64N(1<<r.IntN(52)), zset.MaxTime), Seq: uint64(r.IntN(2)) * r.Uint64N(1<<r.IntN(53)), N: 1}
+			h := Hits{At: min(last+r.Int64N(1<<r.IntN(52)), zset.MaxTime), N: 1}
+			h.Seq = uint64(r.IntN(2)) * r.Uint64N(1<<r.IntN(53))
 			if r.IntN(2) == 0 {
 				h.N = 1 + r.Int64N(int64(min(zset.MaxSeq-h.Seq+1, MaxHits)))
 			}
@@ -70,7 +71,8 @@ func TestRunsAreDecodedAsEncoded(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	assert.False(t, FitRuns(nil))
-	assert.False(t, FitRuns(AppendRun(AppendRun(nil, 0, Hits{At: zset.MaxTime, N: 1}), zset.MaxTime-1, Hits{At: zset.MaxTime, N: 1})),
+	late := Hits{At: zset.MaxTime, N: 1}
+	assert.False(t, FitRuns(AppendRun(AppendRun(nil, 0, late), zset.MaxTime-1, late)),
 		"a time after the last")
 }
 

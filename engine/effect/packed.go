@@ -16,8 +16,8 @@ import (
 //	| 2 bytes                       | 0 to 8 bytes each      |
 //
 // The sizes begin with the lowest bits. The numbers of a Bucket are Missing, Since, Fraction and
-// ExpireAt; of a Window Start, Length, Used and ExpireAt; of an AddHits At, Seq, N and ExpireAt, and
-// Lo follows as a varint. ExpireAt is less Since, Start or At. Signed ones are as in varints.
+// ExpireAt; of a Window Start, Length, Used and ExpireAt; of an AddHits At, Seq, N and ExpireAt,
+// and Lo follows as a varint. ExpireAt is less Since, Start or At. Signed ones are as in varints.
 func (f *Effect) pack(dst []byte) []byte {
 	dst = append(dst, byte(f.Kind)|packed)
 	dst = binary.AppendUvarint(dst, uint64(f.DB))

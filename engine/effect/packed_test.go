@@ -11,8 +11,8 @@ import (
 	"rlserver/engine/limit"
 )
 
-// The packed form keeps every number, in as many bytes as it needs; no part of an effect is one, nor
-// is a number of more than 8 bytes.
+// The packed form keeps every number, in as many bytes as it needs; no part of an effect is one,
+// nor is a number of more than 8 bytes.
 func TestPackedForm(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	number := func() int64 {

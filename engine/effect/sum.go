@@ -9,7 +9,8 @@ import (
 
 // Sum is the sum of the hashes of effects that rebuild a state, each of which sets one key, field,
 // member or hit. So neither their order makes a difference, nor how they are grouped, which depends
-// on the hash seed of a process and on how it has come to its state. The zero value is that of none.
+// on the hash seed of a process and on how it has come to its state. The zero value is that of
+// none.
 type Sum struct {
 	Sum [2]uint64
 	one []byte
@@ -49,9 +50,9 @@ func (s *Sum) addHits(part Effect, h Hits) {
 	s.add(&part, n, n*(2*h.Seq+n-1))
 }
 
-// add adds the hash of an effect n times, and another one as many times as the numbers of n hits are
-// together, doubled: a log may have a billion hits. So of a millisecond counts how many hits it has,
-// and the sum of their numbers.
+// add adds the hash of an effect n times, and another one as many times as the numbers of n hits
+// are together, doubled: a log may have a billion hits. So of a millisecond counts how many hits it
+// has, and the sum of their numbers.
 func (s *Sum) add(f *Effect, n, numbers uint64) {
 	s.one = Append(s.one[:0], f)
 	hash := sha256.Sum256(s.one)

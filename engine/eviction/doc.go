@@ -12,8 +12,8 @@
 // The weight of each shard's keys is counted when objects are added, removed, grow or shrink; each
 // object knows its weight without being walked. A test compares it with the heap. The engine has a
 // budget, which Tx.MakeRoom enforces: it samples a few neighbors in hash order, under one shard's
-// lock, and evicts one of them, or a few. An eviction is an effect like any other: the log records evictions,
-// not their reasons.
+// lock, and evicts one of them, or a few. An eviction is an effect like any other: the log records
+// evictions, not their reasons.
 //
 //	policy.go     the policies, and the worth of a key under each
 //	frequency.go  the logarithmic counter of accesses, as in Redis

@@ -202,8 +202,9 @@ type Large struct {
 	frozen *frozen
 }
 
-// postponeFields preserves the fields of a hash or set as they are: a copy of up to SmallHash pairs,
-// or a walk through the table. put adds the first of the pairs to a batch, and returns how many.
+// postponeFields preserves the fields of a hash or set as they are: a copy of up to SmallHash
+// pairs, or a walk through the table. put adds the first of the pairs to a batch, and returns how
+// many.
 func (b *Batch) postponeFields(expireAt int64, h *Fields, put func(*Batch, []pair) int) {
 	pairs := slices.Clone(h.few)
 	var walk *frozen

@@ -139,7 +139,7 @@ func (o *ZSet) save(b *Batch) (whole bool) {
 	if o.Ext.save(b, 0, o.ExpireAt); o.Set.Len() == 0 {
 		return true
 	}
-	if b.isLarge(0, 0) || !o.Set.Small(SmallCount, SmallBytes) { // it is cheaper to clone than to copy
+	if b.isLarge(0, 0) || !o.Set.Small(SmallCount, SmallBytes) { // cloning is cheaper
 		set, part, rank, expireAt := o.Set.Clone(), 0, 0, o.ExpireAt
 		calls := 0
 		b.postpone(expireAt, func(b *Batch) (more bool) {

@@ -51,9 +51,9 @@ type Found struct {
 	worth   int64
 }
 
-// Found returns the keys to evict, those of the lowest worth: one, or another one for each Size keys
-// of those that may be evicted, as long as their worth is low. Of several that have expired it is
-// one.
+// Found returns the keys to evict, those of the lowest worth: one, or another one for each Size
+// keys of those that may be evicted, as long as their worth is low. Of several that have expired it
+// is one.
 func (s *Sample) Found() []Found {
 	n := min(s.n, 1)
 	for n < s.n && (n+1)*s.Size <= s.may && s.cheap(n) {

@@ -5,9 +5,9 @@
 // change. If a key is changed that the walk has not reached, its value is saved first and its hash
 // noted, so that the walk skips it, see dict.Passage. Splits and merges of buckets move no key
 // across the cursor. FLUSHDB and SWAPDB change no object: the walk continues over the table that it
-// began with. Small objects are encoded as effects under their shard's lock, some 64 keys at a time.
-// A large sorted set is cloned, a long string is shared until it is overwritten, and a large hash
-// gets a walk of the same kind through its fields: they are encoded later, under no lock.
+// began with. Small objects are encoded as effects under their shard's lock, some 64 keys at a
+// time. A large sorted set is cloned, a long string is shared until it is overwritten, and a large
+// hash gets a walk of the same kind through its fields: they are encoded later, under no lock.
 package snapshot
 
 import (

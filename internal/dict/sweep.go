@@ -41,8 +41,8 @@ func (d *Dict[E]) Sweep(cursor uint64, now int64, maxBuckets int,
 	return cursor % prefixes, visited
 }
 
-// fetch reads from the next buckets, which loads them side by side: Sweep learns only from one where
-// the next begins. Most are referred to by one or two slots of the directory.
+// fetch reads from the next buckets, which loads them side by side: Sweep learns only from one
+// where the next begins. Most are referred to by one or two slots of the directory.
 func (d *Dict[E]) fetch(cursor uint64, buckets int) {
 	if d.len == 0 || cursor >= prefixes {
 		return

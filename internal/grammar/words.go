@@ -2,9 +2,9 @@ package grammar
 
 import "strings"
 
-// Split appends the words of a line without its line end: an inline command, as typed in a terminal,
-// or a line of a configuration file. A blank line has no words. ok is false if the quotes are
-// unbalanced. The words overwrite the line: no word is longer than its source.
+// Split appends the words of a line without its line end: an inline command, as typed in a
+// terminal, or a line of a configuration file. A blank line has no words. ok is false if the quotes
+// are unbalanced. The words overwrite the line: no word is longer than its source.
 //
 // The rules are those of Redis' sdssplitargs:
 //
