@@ -147,9 +147,8 @@ func (w *stateWriter) add(effects []byte) {
 		w.complete()
 		w.buf = appendHead(w.buf, w.at, effects)
 		w.records++
-		w.write(w.buf)
+		w.compress()
 		w.write(effects)
-		w.buf = w.buf[:0]
 		return
 	}
 	if !w.open {
@@ -173,10 +172,15 @@ func (w *stateWriter) complete() {
 func (w *stateWriter) flush() error {
 	if len(w.buf) >= snapshotPiece {
 		w.complete()
-		w.write(w.buf)
-		w.buf = w.buf[:0]
+		w.compress()
 	}
 	return w.err
+}
+
+// compress writes the buffer, which is empty then.
+func (w *stateWriter) compress() {
+	w.write(w.buf)
+	w.buf = w.buf[:0]
 }
 
 func (w *stateWriter) write(b []byte) {

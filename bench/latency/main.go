@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"log"
 	"math/rand/v2"
-	"net"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -94,22 +93,16 @@ func (b *bench) encode(words []string) {
 const marker = "RANDRANDRAND"
 
 func (b *bench) connect(port int) error {
-	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	file, err := conn.(*net.TCPConn).File()
-	if err != nil {
-		return err
-	}
-	fd, err := unix.Dup(int(file.Fd()))
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
 		return err
 	}
 	b.conns = append(b.conns, fd)
 	b.unread, b.replies = append(b.unread, nil), append(b.replies, 0)
-	return errors.Join(unix.SetNonblock(fd, true), file.Close())
+	return errors.Join(
+		unix.Connect(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}),
+		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
+		unix.SetNonblock(fd, true))
 }
 
 // run makes n calls.

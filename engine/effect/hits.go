@@ -92,6 +92,9 @@ func readRun(value []byte, last int64) (h Hits, rest []byte, ok bool) {
 	return h, r.Rest, r.Err == nil && 0 <= h.At && h.At <= zset.MaxTime && h.Fit()
 }
 
+// Numbers returns the sum of the numbers of the hits, doubled, modulo 2^64.
+func (h Hits) Numbers() uint64 { return uint64(h.N) * (2*h.Seq + uint64(h.N) - 1) }
+
 // Fit reports whether a log can have as many hits with these numbers.
 func (h Hits) Fit() bool {
 	return 0 < h.N && h.N <= MaxHits && h.Seq <= zset.MaxSeq-uint64(h.N)+1

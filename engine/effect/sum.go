@@ -33,12 +33,13 @@ func (s *Sum) Add(f *Effect) {
 			s.addHits(part, h)
 		}
 	case Add: // a set may have a hit among its other members, if it had another score before
-		at := int64(f.Score)
-		if seq, ok := ParseHitName(string(f.Field), at); ok && zset.IsHit(f.Field, f.Score) {
-			s.addHits(part, Hits{At: at, Seq: seq, N: 1})
+		if !zset.IsHit(f.Field, f.Score) {
+			s.add(f, 1, 0)
 			return
 		}
-		s.add(f, 1, 0)
+		at := int64(f.Score)
+		seq, _ := ParseHitName(string(f.Field), at)
+		s.addHits(part, Hits{At: at, Seq: seq, N: 1})
 	default:
 		s.add(f, 1, 0)
 	}
@@ -46,8 +47,7 @@ func (s *Sum) Add(f *Effect) {
 
 func (s *Sum) addHits(part Effect, h Hits) {
 	part.Kind, part.Hits = AddHits, Hits{At: h.At}
-	n := uint64(h.N)
-	s.add(&part, n, n*(2*h.Seq+n-1))
+	s.add(&part, uint64(h.N), h.Numbers())
 }
 
 // add adds the hash of an effect n times, and another one as many times as the numbers of n hits

@@ -102,7 +102,7 @@ func (o *ZSet) digestHits(d *Digest) {
 				end()
 				last, count, twice = at, 0, 0
 			}
-			count, twice = count+n, twice+n*(2*seq+n-1)
+			count, twice = count+n, twice+effect.Hits{Seq: seq, N: int64(n)}.Numbers()
 		})
 	}
 	end()

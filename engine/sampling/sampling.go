@@ -106,7 +106,7 @@ func (s *Sample) turn(hand *Hand, databases int, of func(db int) (*table.Table, 
 // visit compares one more key with the best so far.
 func (s *Sample) visit(db int, o object.Object) {
 	s.Visited++
-	if s.n > 0 && s.found[0].Expired || s.Keep(o) {
+	if s.found[0].Expired || s.Keep(o) {
 		return
 	}
 	f := Found{Object: o, DB: db}
