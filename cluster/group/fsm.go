@@ -164,7 +164,9 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	}
 	r.digest.pause()
 	s := &snapshot{fsm: f, replica: r, incarnation: f.skip, records: f.skipTo, at: f.latest, note: f.note.Load()}
-	s.state = r.Engine.TrySnapshot(0, func() {
+	// A key is left out only if it has expired by the log: the clock of this node may be ahead, also
+	// of the next leader's, which may still change the key.
+	s.state = r.Engine.TrySnapshot(max(f.latest, 1), func() {
 		if own := r.lastAppended(); own > 0 {
 			s.incarnation, s.records, s.await = r.id, own, own
 		}
