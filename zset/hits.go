@@ -52,16 +52,15 @@ func (h hit) append(dst []byte) []byte {
 
 func (s *Set) has(h hit) bool { return s.log != nil && s.log.Has(h.at, h.seq) }
 
-// hit returns the time of the hit in the log that a member names.
-func (s *Set) hit(member []byte) (at int64, ok bool) {
+// hit returns the hit in the log that a member names.
+func (s *Set) hit(member []byte) (h hitlog.Hit, ok bool) {
 	if s.log == nil {
-		return 0, false
+		return hitlog.Hit{}, false
 	}
 	if h, ok := hitOf(member); ok {
-		return h.at, s.has(h)
+		return hitlog.Hit{At: h.at, Seq: h.seq}, s.has(h)
 	}
-	h, ok := s.log.Named(member)
-	return h.At, ok
+	return s.log.Named(member)
 }
 
 // hits returns the log, for a change.
@@ -70,11 +69,6 @@ func (s *Set) hits() *hitlog.Log {
 		s.log = new(hitlog.Log)
 	}
 	return s.log
-}
-
-func (s *Set) removeHit(at int64, member []byte) {
-	rank := s.log.Before(at, member)
-	s.log.RemoveSpan(rank, rank+1)
 }
 
 // AddHits adds n members `<at>-<seq>` with consecutive numbers and the score at. It takes constant

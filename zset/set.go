@@ -33,8 +33,8 @@ func (s *Set) Len() int {
 
 // Score returns the score of a member, and whether it is in the set.
 func (s *Set) Score(member []byte) (float64, bool) {
-	if at, ok := s.hit(member); ok {
-		return float64(at), true
+	if h, ok := s.hit(member); ok {
+		return float64(h.At), true
 	}
 	if s.rest.len() == 0 {
 		return 0, false
@@ -50,9 +50,9 @@ func (s *Set) Add(member []byte, score float64) (old float64, existed bool) {
 	if math.IsNaN(score) {
 		panic("zset: score is NaN")
 	}
-	if at, ok := s.hit(member); ok {
-		if old = float64(at); old != score {
-			s.removeHit(at, member)
+	if h, ok := s.hit(member); ok {
+		if old = float64(h.At); old != score {
+			s.log.Remove(h)
 			s.others().addMoved(member, score)
 		}
 		return old, true
@@ -80,9 +80,9 @@ func (s *Set) others() *rest {
 
 // Remove removes a member. It returns its score and whether it existed.
 func (s *Set) Remove(member []byte) (score float64, existed bool) {
-	if at, ok := s.hit(member); ok {
-		s.removeHit(at, member)
-		return float64(at), true
+	if h, ok := s.hit(member); ok {
+		s.log.Remove(h)
+		return float64(h.At), true
 	}
 	if s.rest.len() == 0 {
 		return 0, false
@@ -96,8 +96,9 @@ func (s *Set) Remove(member []byte) (score float64, existed bool) {
 // Rank returns the number of elements before a member, its score, and whether
 // it is in the set.
 func (s *Set) Rank(member []byte) (rank int, score float64, ok bool) {
-	if at, ok := s.hit(member); ok {
-		return s.rank(&cut{belowElement, float64(at), member}), float64(at), true
+	if h, ok := s.hit(member); ok {
+		at := float64(h.At)
+		return s.rank(&cut{belowElement, at, member}), at, true
 	}
 	if s.rest.len() == 0 {
 		return 0, 0, false

@@ -257,7 +257,7 @@ func (l *calls) add(at int64, id []byte, lo, hi uint64) {
 	if end := len(l.chunks); end == 0 || l.chunks[end-1].endsBefore(at, id) {
 		l.chunks = appendTo(l.chunks, added)
 	} else {
-		i := max(0, sort.Search(end, func(i int) bool { return l.chunks[i].starts(at, id) })-1)
+		i := l.with(at, id)
 		all := l.chunks[i].kept()
 		k := 0
 		k, known = slices.BinarySearchFunc(all, added, func(c, to call) int { return c.compare(to.at, to.id) })
@@ -275,6 +275,11 @@ func (l *calls) add(at int64, id []byte, lo, hi uint64) {
 	if !known {
 		l.note(added)
 	}
+}
+
+// with returns the chunk that has the call of a time with an id, if one has, and where it belongs.
+func (l *calls) with(at int64, id []byte) int {
+	return max(0, sort.Search(len(l.chunks), func(i int) bool { return l.chunks[i].starts(at, id) })-1)
 }
 
 // endsBefore reports whether the last call of the chunk is before another.
@@ -334,28 +339,23 @@ func (l *calls) find(id []byte, visit func(call) bool) {
 	if l == nil || l.n == 0 {
 		return
 	}
-	visitIn := func(i, j int, is func(call) bool) bool {
-		for ; i < j; i++ {
-			for one := range l.chunks[i].all() {
-				if bytes.Equal(one.id, id) && is(one) && !visit(one) {
-					return false
-				}
+	// visitIn visits those of a chunk at a time, or at any.
+	visitIn := func(i int, at int64, any bool) (more bool) {
+		for one := range l.chunks[i].all() {
+			if (any || one.at == at) && bytes.Equal(one.id, id) && !visit(one) {
+				return false
 			}
 		}
 		return true
 	}
 	if len(l.chunks) == 1 {
-		visitIn(0, 1, func(call) bool { return true })
+		visitIn(0, 0, true)
 		return
 	}
 	l.build()
 	hash := l.hash.Sum(id)
 	l.index.Find(hash, func(e indexed) (stop bool) {
-		if e.hash != hash {
-			return false
-		}
-		i, j := l.in(e.at, e.at)
-		return !visitIn(i, j, func(c call) bool { return c.at == e.at })
+		return e.hash == hash && !visitIn(l.with(e.at, id), e.at, false)
 	})
 }
 
@@ -434,33 +434,31 @@ func (l *calls) gone(c *callChunk, head int) {
 
 // without removes the hits of a call whose numbers are in [lo,hi).
 func (l *calls) without(at int64, id []byte, lo, hi uint64) {
-	if l == nil {
+	if l == nil || l.n == 0 {
 		return
 	}
-	for i, j := l.in(at, at); i < j; i++ {
-		all := l.chunks[i].kept()
-		k, found := slices.BinarySearchFunc(all, at, func(c call, at int64) int { return c.compare(at, id) })
-		if !found {
-			continue
-		}
-		var left spans
-		for _, s := range all[k].spans {
-			left = left.with(s.lo, min(s.hi, max(s.lo, lo)))
-			left = left.with(max(s.lo, min(s.hi, hi)), s.hi)
-		}
-		l.own()
-		l.n -= int(all[k].count() - left.count())
-		l.text -= all[k].weight()
-		if all[k].spans = left; len(left) > 0 {
-			l.text += all[k].weight()
-		} else {
-			l.count--
-			l.forget(all[k])
-			all = slices.Delete(all, k, k+1)
-		}
-		l.replace(i, i+1, callChunks(all))
+	i := l.with(at, id)
+	all := l.chunks[i].kept()
+	k, found := slices.BinarySearchFunc(all, at, func(c call, at int64) int { return c.compare(at, id) })
+	if !found {
 		return
 	}
+	var left spans
+	for _, s := range all[k].spans {
+		left = left.with(s.lo, min(s.hi, max(s.lo, lo)))
+		left = left.with(max(s.lo, min(s.hi, hi)), s.hi)
+	}
+	l.own()
+	l.n -= int(all[k].count() - left.count())
+	l.text -= all[k].weight()
+	if all[k].spans = left; len(left) > 0 {
+		l.text += all[k].weight()
+	} else {
+		l.count--
+		l.forget(all[k])
+		all = slices.Delete(all, k, k+1)
+	}
+	l.replace(i, i+1, callChunks(all))
 }
 
 // before returns how many hits are before a time, or at it with a lesser name.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"sort"
+	"strconv"
 
 	"rlserver/internal/dict"
 )
@@ -40,6 +41,17 @@ func (l *Log) AddCall(h *dict.Hasher, at int64, id []byte, lo, hi uint64) {
 // RemoveCall removes those hits of the call of a time with an id whose numbers are from lo up to
 // but not including hi.
 func (l *Log) RemoveCall(at int64, id []byte, lo, hi uint64) { l.calls.without(at, id, lo, hi) }
+
+// Remove removes a hit that is in the log.
+func (l *Log) Remove(h Hit) {
+	if h.ID != nil {
+		l.calls.without(h.At, h.ID, h.Seq, h.Seq+1)
+		return
+	}
+	var buf [24]byte
+	rank := l.plain.Before(h.At, strconv.AppendUint(buf[:0], h.Seq, 10))
+	l.plain.RemoveSpan(rank, rank+1)
+}
 
 // Named returns the hit with a name that is in the log.
 func (l *Log) Named(name []byte) (found Hit, ok bool) {

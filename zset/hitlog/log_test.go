@@ -124,7 +124,7 @@ func logWithIDs(t *testing.T, r *rand.Rand, many int) {
 		return slices.ContainsFunc(m, func(x hitText) bool { return x.name == textOf(h).name && x.at != h.At })
 	}
 	for step := range 600 {
-		now += int64(r.IntN(3) / 2)
+		now += int64(r.IntN(2+many) / (1 + many)) // the more ids, the more chunks a millisecond has
 		at, id := now-int64(r.IntN(10)/9*r.IntN(10)), []byte(ids[r.IntN(len(ids))])
 		lo := uint64(1 + r.IntN(5)/4*r.IntN(120))
 		n := uint64(1 + r.IntN(4)/3*r.IntN(30))
@@ -134,6 +134,10 @@ func logWithIDs(t *testing.T, r *rand.Rand, many int) {
 			hi := min(len(m), lo+r.IntN(1+len(m)/[2]int{4, 50}[r.IntN(2)]))
 			l.RemoveSpan(lo, hi)
 			m = slices.Delete(m, lo, hi)
+		case op < 24 && len(m) > 0:
+			i := r.IntN(len(m))
+			l.Remove(l.At(i))
+			m = slices.Delete(m, i, i+1)
 		case op < 30:
 			l.Call(id, func(t int64, _, _ uint64) { at = t })
 			l.RemoveCall(at, id, lo, lo+n)

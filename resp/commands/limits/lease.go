@@ -34,7 +34,7 @@ func init() {
 		&command.Command{Name: "rl.refund", Arity: -3, Flags: command.Write | command.Fast,
 			Keys: command.OneKey("RW access update"), Syntax: "key hits [ID id]", Since: "1.0.0",
 			Complexity: "O(1) for buckets and fixed windows, O(log(N)+M) for logs with N the hits in it and M " +
-				"those refunded, or recorded under the id",
+				"those refunded or recorded under the id, and, without ID, those of the same millisecond",
 			Summary: "Refunds hits to a limiter, at most as many as are used: the newest, or those of the " +
 				"id. Replies with their number.", Run: refund},
 		&command.Command{Name: "rl.leaky", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast,
