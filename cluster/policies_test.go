@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +17,9 @@ import (
 	"rlserver/cluster/group"
 	"rlserver/cluster/slot"
 	"rlserver/engine"
+	"rlserver/engine/overrides"
+	"rlserver/engine/policy"
+	"rlserver/engine/rule"
 )
 
 // changePolicies makes these the policies, given as their names and definitions.
@@ -200,4 +205,28 @@ func checkPolicy(p *group.Partition, name string) error {
 		return err
 	}
 	return p.Wait(pos)
+}
+
+// As in a rolling upgrade, when a policy has an option that this node does not know.
+func TestANodeThatDoesNotKnowAPolicyKeepsItsOverrides(t *testing.T) {
+	shared := new(policy.Shared)
+	e := engine.New(engine.Options{Policies: shared})
+	n := &Node{
+		options: Options{Engine: engine.Options{Policies: shared}}, warned: make(map[string]time.Time),
+		log: slog.New(slog.DiscardHandler),
+	}
+	n.takePolicies(&Map{PoliciesVersion: 1, Policies: map[string]string{"p": "SLIDE 1 1h"}})
+	d, err := rule.ParsePolicy([]byte("p"), bytes.Fields([]byte("SLIDE 2 1h")))
+	require.NoError(t, err)
+	require.NoError(t, overrides.Set(e, 1, e.Key([]byte("p:{7}")), []byte("7"), d, 10))
+	sweep := func() {
+		for s := overrides.NewSweeper(e); s.Step(1); {
+		}
+	}
+	n.takePolicies(&Map{PoliciesVersion: 2, Policies: map[string]string{"p": "SLIDE 1 1h OF-A-LATER-VERSION"}})
+	sweep()
+	assert.EqualValues(t, 1, e.Overrides().N)
+	n.takePolicies(&Map{PoliciesVersion: 3})
+	sweep()
+	assert.Zero(t, e.Overrides().N)
 }

@@ -207,7 +207,7 @@ func (n *Node) takePolicies(m *Map) {
 		}
 		list = append(list, policy.NewSince(parsed, m.PoliciesSince[name]))
 	}
-	n.options.Engine.Policies.Set(m.PoliciesVersion, list)
+	n.options.Engine.Policies.Set(m.PoliciesVersion, list, len(list) < len(m.Policies))
 	if n.options.PoliciesChanged != nil {
 		go n.options.PoliciesChanged()
 	}

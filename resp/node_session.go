@@ -50,7 +50,7 @@ func (s *session) setRole(r role) {
 }
 
 const (
-	errNotHere  = engine.Error("CLUSTERDOWN this node does not lead the slot now")
+	errNotHere  = engine.Error(forward.Refusal)
 	errTooLarge = "ERR the call was carried out, and its reply is larger than client-output-buffer-limit of the node " +
 		"that leads the slot allows"
 	errUnknownUser = "NOPERM the node that leads this slot does not know the user"

@@ -163,7 +163,11 @@ func (s *session) use(p *partition) {
 func (s *session) enterSlot(at int, pass bool) error {
 	c, cluster := &s.away, s.server.cluster
 	groups := cluster.Groups()
-	if groups == 0 {
+	switch {
+	case groups > 0:
+	case s.role == forOtherNode:
+		return errNotHere
+	default:
 		return errClusterNo
 	}
 	group := slot.Group(at, groups)

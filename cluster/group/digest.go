@@ -16,8 +16,7 @@ import (
 // proposes an entry for that each minute, if anything has changed. A follower that applies it
 // computes the digest of its state; the leader computes that of the moment at which it has queued
 // the entry, after all that it had decided until then. Keys that have expired at the entry's time
-// do not count: a replica that was restored from a snapshot lacks some that others still have. The
-// nodes report digests to each other.
+// do not count: a leader deletes them when it likes. The nodes report digests to each other.
 //
 // The digest is computed from a snapshot, in steps with rests, while calls go on. That takes a
 // fifth of one processor for about three seconds per million keys, and memory for the values that
@@ -60,6 +59,13 @@ func (d *digesting) resume() {
 // busyLocked reports whether the engine has a snapshot already.
 func (d *digesting) busyLocked() bool {
 	return d.paused > 0 || d.own != nil || d.stop != nil && !isClosed(d.ended)
+}
+
+// drop ends what take has begun.
+func (d *digesting) drop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dropLocked()
 }
 
 func (d *digesting) dropLocked() {
@@ -162,9 +168,7 @@ func (f *fsm) digest(l *raft.Log, h header, own bool) any {
 	switch {
 	case h.term != l.Term:
 		if own {
-			r.digest.mu.Lock()
-			defer r.digest.mu.Unlock()
-			r.digest.dropLocked()
+			r.digest.drop()
 		}
 		return errFenced
 	case h.proposer == f.skip && h.last < f.skipTo:

@@ -88,6 +88,7 @@ func (f *fsm) apply(l *raft.Log) any {
 		return f.takeNote(records)
 	case h.kind == entryBarrier:
 		f.partial = partial{}
+		r.digest.drop() // the entry of an earlier leadership, if it has not come, never will
 		if own {
 			f.skip, f.skipTo = 0, 0
 		}
@@ -164,9 +165,10 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	}
 	r.digest.pause()
 	s := &snapshot{fsm: f, replica: r, incarnation: f.skip, records: f.skipTo, at: f.latest, note: f.note.Load()}
-	// A key is left out only if it has expired by the log: the clock of this node may be ahead, also
-	// of the next leader's, which may still change the key.
-	s.state = r.Engine.TrySnapshot(max(f.latest, 1), func() {
+	// No key is left out as it has expired: the others have it until a leader deletes it. A script
+	// that began before may still change it, and a leader that lacks it makes it anew without
+	// deleting it first.
+	s.state = r.Engine.TrySnapshot(1, func() {
 		if own := r.lastAppended(); own > 0 {
 			s.incarnation, s.records, s.await = r.id, own, own
 		}
@@ -201,6 +203,9 @@ func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 	_, err := sink.Write(header)
 	if err == nil {
 		err = persistence.WriteState(sink, s.state, s.at, s.replica.why)
+	}
+	if s.state.Omitted() { // the evictions of keys that are left out must not be lost
+		s.await = s.replica.lastAppended()
 	}
 	if err == nil {
 		err = s.replica.awaitCommitted(s.await)

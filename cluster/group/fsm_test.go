@@ -130,27 +130,6 @@ func TestASnapshotOfALeaderIsAheadAndTheLogRepeatsNothing(t *testing.T) {
 	assert.Equal(t, "1", restored.get("c"))
 }
 
-func TestASnapshotHasWhatExpiresAfterTheLogEnds(t *testing.T) {
-	leader := newFSM(t)
-	p := leader.lead(5)
-	p.change(func(tx *engine.Tx, k func(string) engine.Key) {
-		tx.Set(k("a"), []byte("1"), engine.SetMode{ExpireAt: tx.Now() + 1000})
-	})
-	leader.Apply(p.propose(1, 5))
-	tx := p.Engine.NewTx()
-	tx.BeginAll(p.Clock.Now()+2000, 0, false) // no entry of the log has this time
-	tx.End()
-	s, err := leader.Snapshot()
-	require.NoError(t, err)
-	var stored sink
-	require.NoError(t, s.Persist(&stored))
-	s.Release()
-
-	restored := newFSM(t)
-	require.NoError(t, restored.Restore(io.NopCloser(&stored)))
-	assert.Equal(t, "1", restored.get("a"), "a leader whose clock is behind may still change it")
-}
-
 func TestASnapshotFailsIfLeadershipEndsFirst(t *testing.T) {
 	leader := newFSM(t)
 	p := leader.lead(5)

@@ -35,7 +35,7 @@ func (n *node) usePolicy(version uint64, words ...string) {
 	}
 	p, err := rule.ParsePolicy([]byte("p"), definition)
 	require.NoError(n.trio.t, err)
-	n.policies.Set(version, []*policy.Policy{policy.New(p)})
+	n.policies.Set(version, []*policy.Policy{policy.New(p)}, false)
 }
 
 // check makes one call against the policy p.
@@ -108,7 +108,7 @@ func TestPoliciesAreNotedBeforeTheyAreUsed(t *testing.T) {
 	f.note.Store(&Note{Version: 3})
 	p.change(rename)
 	p.beat()
-	shared.Set(7, nil)
+	shared.Set(7, nil, false)
 	note := p.take(nil)
 	require.Len(t, note, 1)
 	assert.Nil(t, f.Apply(&raft.Log{Index: 1, Term: 5, Data: note[0].entry}))

@@ -24,7 +24,7 @@ func TestFormerOverridesOfSharedPoliciesDoNotComeBack(t *testing.T) {
 		return d
 	}
 	use := func(since uint64, definition string) {
-		shared.Set(shared.Version()+1, []*policy.Policy{policy.NewSince(parse(definition), since)})
+		shared.Set(shared.Version()+1, []*policy.Policy{policy.NewSince(parse(definition), since)}, false)
 	}
 	key := func(id string) engine.Key { return e.Key([]byte("p:{" + id + "}")) }
 	override := func(id, definition string) {
@@ -59,6 +59,6 @@ func TestFormerOverridesOfSharedPoliciesDoNotComeBack(t *testing.T) {
 	override("8", "SLIDE 5 1h")
 	assert.Equal(t, 1, left())
 	assert.EqualValues(t, 5, limitOf("8"))
-	shared.Set(shared.Version()+1, nil)
+	shared.Set(shared.Version()+1, nil, false)
 	assert.Equal(t, 0, left())
 }

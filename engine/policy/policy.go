@@ -145,6 +145,7 @@ type Table struct {
 	byName   map[string]*Policy
 	networks atomic.Int64 // how many have Networks
 	marks    *marks
+	partial  bool // there are others, which are not known here
 }
 
 // NewTable returns an empty table.
@@ -200,7 +201,10 @@ func (t *Table) Delete(name string) {
 // of the table or an earlier one, and its policy is gone since, or became another one.
 func (t *Table) IsOld(o Override, version uint64) bool {
 	p := t.byName[o.Policy()]
-	return o.Since <= version && (p == nil || o.Since < p.since)
+	if p == nil {
+		return o.Since <= version && !t.partial
+	}
+	return o.Since < p.since && o.Since <= version
 }
 
 // CountsNetworks reports whether any policy has Networks. It needs no lock.
@@ -232,10 +236,10 @@ type version struct {
 }
 
 // Set replaces all policies, for calls that begin from now on. The number of the version is 1 or
-// more. Counters continue.
-func (s *Shared) Set(number uint64, list []*Policy) {
+// more. Counters continue. partial: the version has others too, which are not known here.
+func (s *Shared) Set(number uint64, list []*Policy, partial bool) {
 	before, table := s.Table(), NewTable()
-	table.marks = &s.marks
+	table.marks, table.partial = &s.marks, partial
 	for _, p := range list {
 		var former *Policy
 		if before != nil {

@@ -452,3 +452,15 @@ func TestUnblockDoesNotReachTheNextCallOnTheLink(t *testing.T) {
 	})
 	assert.Equal(t, before, f.dialed, "both used the same link")
 }
+
+func TestAnErrorOfAScriptIsNoRefusal(t *testing.T) {
+	for _, reply := range []string{"-CLUSTERDOWN says the script\r\n", "-MOVED 1 there:1\r\n"} {
+		f := &fakes{leader: "n"}
+		f.answer = func(string, []string) string { return reply }
+		c := f.client(2, 300*time.Millisecond)
+		var r wire.Reply
+		assert.Equal(t, Answered, c.Do(Call{Node: "n"}, AppendCall(nil, words("EVAL x 1 k")), Caller{}, &r, nil))
+		assert.Equal(t, 1, f.sent("n EVAL"))
+		c.Close()
+	}
+}

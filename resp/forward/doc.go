@@ -14,8 +14,8 @@
 //
 // # Outcomes
 //
-// The other node replies with MOVED or CLUSTERDOWN to a call that it has not carried out, because
-// it does not lead the slot. It then refuses all following calls on the link until Control is sent
+// The other node replies with [Refusal] to a call that it has not carried out, because it does not
+// lead the slot. It then refuses all following calls on the link until Control is sent
 // again, which confirms that the refusals were read. So the calls of a client on a slot never
 // overtake each other. Refused calls are sent to the next leader, until the hold time of the batch
 // is over.

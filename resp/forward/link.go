@@ -2,7 +2,6 @@ package forward
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"math/rand/v2"
 	"net"
@@ -214,7 +213,8 @@ func (l *link) read(r *wire.Reply) (refused bool, err error) {
 	return false, nil
 }
 
-// isRefusal reports whether a reply means that the node does not lead the slot.
-func isRefusal(reply []byte) bool {
-	return bytes.HasPrefix(reply, []byte("-MOVED ")) || bytes.HasPrefix(reply, []byte("-CLUSTERDOWN "))
-}
+// Refusal is the error with which a node refuses a call of another node, as it does not lead the
+// slot. It is compared as a whole: the errors of scripts may begin like it.
+const Refusal = "CLUSTERDOWN this node does not lead the slot now"
+
+func isRefusal(reply []byte) bool { return string(reply) == "-"+Refusal+"\r\n" }
