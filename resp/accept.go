@@ -59,8 +59,19 @@ type connection struct {
 	session *session // nil: the connection was refused
 }
 
-// Read implements net.Conn. It serves the client until the connection ends.
-func (c *connection) Read(buf []byte) (int, error) { return 0, c.session.serve(buf) }
+// Read implements net.Conn. It serves the client until the connection ends. A panic outside of a
+// call, which session.recovered would have met, ends this connection alone.
+func (c *connection) Read(buf []byte) (n int, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			c.session.broken(fault)
+			err = errInternal
+		}
+	}()
+	return 0, c.session.serve(buf)
+}
+
+var errInternal = errors.New("internal error")
 
 // accept creates the session of a new connection. It reports whether the connection is served.
 // Otherwise redcon closes it; a client without TLS gets an error first, as in Redis.

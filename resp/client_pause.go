@@ -21,6 +21,25 @@ func (s *session) isPaused(call *command.Prepared) bool {
 	return p.all || has&command.Changing != 0
 }
 
+// AwaitChanges implements the connection of command.Call.
+func (s *session) AwaitChanges() bool {
+	for i := range s.group { // what arrives meanwhile overwrites the words
+		s.group[i].Words = command.CloneWords(s.group[i].Words)
+	}
+	s.server.held.Add(1)
+	defer s.server.held.Add(-1)
+	s.profile.paused.Store(true)
+	defer s.profile.paused.Store(false)
+	for !s.closing {
+		left := s.server.changesPaused()
+		if left == 0 {
+			return true
+		}
+		s.closing = s.guard.PauseFor(left) != nil
+	}
+	return false
+}
+
 // pause is what CLIENT PAUSE has set.
 type pause struct {
 	until time.Duration // elapsed
@@ -46,13 +65,13 @@ func (s *Server) changesPaused() time.Duration {
 	return p.until - s.Time.Elapsed()
 }
 
-// ChangesPaused implements command.Server.
-func (s *Server) ChangesPaused() bool { return s.currentPause() != nil }
+// ChangesPaused implements the connection of command.Call.
+func (s *session) ChangesPaused() bool { return s.server.currentPause() != nil }
 
 // runAfterPause runs a call when it is no longer held back. No lock is held.
 func (s *session) runAfterPause(p command.Prepared) {
 	p.Words = command.CloneWords(p.Words)
-	s.flush()
+	s.flushBefore()
 	if s.awaitPause(&p) {
 		s.run(p.Words)
 	}
@@ -60,13 +79,8 @@ func (s *session) runAfterPause(p command.Prepared) {
 
 // awaitPause waits until a call is no longer held back. It returns false if the client disconnects.
 func (s *session) awaitPause(p *command.Prepared) bool {
-	s.server.held.Add(1)
-	s.profile.paused.Store(true)
-	for s.isPaused(p) && !s.closing {
-		s.closing = s.guard.PauseFor(s.server.changesPaused()) != nil
+	for s.isPaused(p) && s.AwaitChanges() {
 	}
-	s.profile.paused.Store(false)
-	s.server.held.Add(-1)
 	return !s.closing
 }
 

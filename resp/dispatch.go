@@ -1,6 +1,8 @@
 package resp
 
 import (
+	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -168,6 +170,14 @@ func (s *session) recovered() {
 		s.Measure(s.group, s.server.Time.Elapsed())
 	}
 	s.runDeferred()
+}
+
+// broken leaves nothing that others wait for when the session has panicked outside of a call.
+func (s *session) broken(fault any) {
+	s.server.Log.Error("a session panicked, and its connection is closed", "client", s.Client,
+		"fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
+	s.Tx.End()
+	s.messages.Sent()
 }
 
 // isHTTP reports whether the name of a command is from an HTTP request: a web page can make a

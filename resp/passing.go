@@ -227,8 +227,7 @@ func (s *session) joinExec(t *transaction, theirs []byte) {
 	_, rest, _ := bytes.Cut(theirs, []byte("\r\n"))
 	from := bufio.NewReader(bytes.NewReader(rest))
 	s.use(s.server.home)
-	s.Executing = true
-	defer func() { s.Executing = false }()
+	defer s.Execute()()
 	s.Tx.Begin(s.Env.Clock(), s.DB, nil, false)
 	defer s.Tx.End()
 	s.Reply.Array(len(t.calls))

@@ -120,7 +120,7 @@ func sessionOf(c *command.Call) *session { return c.Conn.(*session) }
 // serve serves the client until the connection ends, and returns why: io.EOF if the client or the
 // server has closed it. The guard may use buf as long as serve runs.
 func (s *session) serve(buf []byte) error {
-	for !s.closing {
+	for s.goesOn() {
 		if err := s.guard.Wait(buf); err != nil {
 			return err
 		}
@@ -137,9 +137,15 @@ func (s *session) serve(buf []byte) error {
 	return io.EOF
 }
 
+// goesOn reports whether the client's calls may still run. One that was killed, or evicted for its
+// memory, may have sent more of them.
+func (s *session) goesOn() bool {
+	return !s.closing && !s.profile.killed.Load() && !s.guard.Memory.Closed()
+}
+
 // runBatch runs the commands that have arrived and sends their replies.
 func (s *session) runBatch() {
-	for !s.closing {
+	for s.goesOn() {
 		words := s.guard.Next()
 		if words == nil {
 			break
@@ -190,8 +196,9 @@ func (s *session) flush() {
 		s.profile.queued.Store(queued)
 	}
 	s.messages.Order()
-	s.guard.Send(s.Reply.B, cap(s.Reply.B) > maxKeptReply)
-	s.messages.Sent()
+	s.guard.Offer(s.Reply.B, cap(s.Reply.B) > maxKeptReply)
+	s.messages.Sent() // before this one waits for its client: others wait for the delivery
+	s.guard.AwaitRoom()
 	s.release()
 	s.account()
 }
@@ -249,15 +256,16 @@ func (s *session) enqueue(p command.Prepared) *waitqueue.Waiter {
 	return s.at.queues.Enqueue(&s.Call, p, s.guard.Wake, &s.waiter)
 }
 
-// pauseBehindScripts sleeps while a call waits. It ends the waiting if a script holds the key for
-// long, and the timeout has ended meanwhile: the timer waits for the key.
+// pauseBehindScripts sleeps while a call waits. It ends the waiting if the timeout has ended, and a
+// script holds the key for long, or CLIENT PAUSE holds back a pop: the timer waits for their end.
 func (s *session) pauseBehindScripts(w *waitqueue.Waiter) error {
+	paused := s.ChangesPaused()
 	switch left := w.UntilLate(); {
 	case left == command.Never:
 		return s.guard.Pause()
 	case left > 0:
 		return s.guard.PauseFor(left)
-	case s.Env.Engine.Holds.Late() > 0 && !s.server.ChangesPaused():
+	case paused && w.Pops(), !paused && s.Env.Engine.Holds.Late() > 0:
 		w.Unblock(waitqueue.TimedOut)
 		return nil
 	}

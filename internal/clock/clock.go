@@ -55,6 +55,7 @@ type Clock struct {
 	log    *slog.Logger
 	line   atomic.Pointer[line]
 	latest atomic.Int64 // the last result of Now, Unix ms
+	unique atomic.Int64 // that of Unique, Unix µs
 
 	mu      sync.Mutex
 	trusted int64 // system clock minus elapsed time that server time follows, µs
@@ -121,6 +122,23 @@ func (c *Clock) Read() (now int64, elapsed time.Duration) {
 		}
 		if c.latest.CompareAndSwap(latest, now) {
 			return now, elapsed
+		}
+	}
+}
+
+// Micros returns the server's time in Unix µs.
+func (c *Clock) Micros() int64 {
+	return max(c.line.Load().time(c.source.Elapsed()), c.latest.Load()*1000)
+}
+
+// Unique returns a time in Unix µs, or as much later as it takes to differ from all times that it
+// has returned before.
+func (c *Clock) Unique(us int64) int64 {
+	for {
+		last := c.unique.Load()
+		us = max(us, last+1)
+		if c.unique.CompareAndSwap(last, us) {
+			return us
 		}
 	}
 }

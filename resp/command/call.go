@@ -60,6 +60,7 @@ type Call struct {
 
 	Executing bool    // within EXEC, under the locks of all queued calls
 	InScript  bool    // by redis.call
+	Moment    *int64  // what TIME tells all calls of an EXEC or a script, Unix µs; 0: nothing yet; nil: it is none
 	Attempt   Attempt // of a call that may wait
 	Request   Request // set by a handler that returns ErrWait
 	Postponed []postponed
@@ -93,6 +94,11 @@ type conn interface {
 	// uses it for work that takes locks or sleeps, because EXEC runs the handler under the locks of
 	// all its calls.
 	DeferUntilUnlocked(do func())
+	// ChangesPaused reports whether CLIENT PAUSE holds back calls that change something.
+	ChangesPaused() bool
+	// AwaitChanges waits while CLIENT PAUSE holds back changes, and reports false if the client
+	// has disconnected. It is for a call that takes its locks after it was checked. No lock is held.
+	AwaitChanges() bool
 	// LogIfSlow adds a call to the slow log if it took long enough.
 	LogIfSlow(p Prepared, took time.Duration)
 	// EvictFor evicts keys until so many bytes more fit, if it can. No lock is held.
@@ -291,8 +297,6 @@ type Server interface {
 	ResetFigures()
 	// FreeMemory returns memory to the system, once a second at most.
 	FreeMemory()
-	// ChangesPaused reports whether CLIENT PAUSE holds back calls that change something.
-	ChangesPaused() bool
 	// ChangeSettings changes all the settings or none, and applies them.
 	ChangeSettings(*Call, []config.Change) error
 }

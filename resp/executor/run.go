@@ -40,6 +40,7 @@ type Runner struct {
 	origin   Origin
 	access   *command.AccessCheck // nil until the first call of a restricted user
 	clock    reading
+	moment   int64              // of Call.Moment
 	shown    []byte             // lines for monitors
 	executed []command.Prepared // by RunAll, until monitors have seen them
 	unlocked bool               // postponed replies are written
@@ -192,8 +193,7 @@ func (x *Executor) Retry(c *command.Call, p *command.Prepared, keys []engine.Key
 // of each. A call that its user may not run any more gets an error. Calls that are not fast are
 // timed one by one, the others together.
 func (r *Runner) RunAll(calls []command.Prepared, keys []engine.Key) {
-	r.Executing = true
-	defer func() { r.Executing = false }()
+	defer r.Execute()()
 	begun, timed := r.executor.env.Time.Elapsed(), 0
 	for i := range calls {
 		p := &calls[i]
@@ -212,7 +212,14 @@ func (r *Runner) RunAll(calls []command.Prepared, keys []engine.Key) {
 	}
 }
 
-// RunQueued runs a call as RunAll does, and does not measure it. Executing has to be set.
+// Execute begins an EXEC, and returns what ends it.
+func (r *Runner) Execute() (end func()) {
+	r.moment = 0
+	r.Executing, r.Moment = true, &r.moment
+	return func() { r.Executing, r.Moment = false, nil }
+}
+
+// RunQueued runs a call as RunAll does, and does not measure it. It is called after Execute.
 func (r *Runner) RunQueued(p *command.Prepared, keys []engine.Key) {
 	r.Command = p.Command
 	if denial := r.Check(p); denial != nil {

@@ -266,6 +266,9 @@ func (w *Waiter) current() State {
 // Waits reports whether the call still waits for its reply, or for the reply's journal position.
 func (w *Waiter) Waits() bool { o := w.current(); return o == pending || o == decided }
 
+// Pops reports whether the call pops elements, rather than to be admitted by a limiter.
+func (w *Waiter) Pops() bool { return w.popper != nil }
+
 // isPending reports whether the call has no reply yet, and was not unblocked.
 func (w *Waiter) isPending() bool { return w.current() == pending }
 

@@ -42,11 +42,8 @@ func (g *Guard) Pause() error {
 	}
 }
 
-// PauseFor is Pause for at most d, and not beyond the time that the client has to authenticate.
+// PauseFor is Pause for at most d.
 func (g *Guard) PauseFor(d time.Duration) error {
-	if by := g.loginBy(); !by.IsZero() {
-		d = min(d, time.Until(by))
-	}
 	timer := time.AfterFunc(d, g.Wake)
 	defer timer.Stop()
 	return g.Pause()

@@ -207,6 +207,18 @@ func (g *Guard) Write(p []byte) (int, error) {
 // Send is Write. If keep is true, the guard owns p from then on. What Push was given since Hold
 // follows p.
 func (g *Guard) Send(p []byte, keep bool) (n int, err error) {
+	if n, err = g.Offer(p, keep); err == nil {
+		err = g.AwaitRoom()
+	}
+	if err != nil {
+		return n, err
+	}
+	return len(p), nil
+}
+
+// Offer is Send without waiting for the client: AwaitRoom has to be called before the next reply.
+// It returns how many bytes were sent at once.
+func (g *Guard) Offer(p []byte, keep bool) (n int, err error) {
 	if g.tls != nil {
 		if n, err = g.encrypt(p); err != nil {
 			return n, err
@@ -220,10 +232,15 @@ func (g *Guard) Send(p []byte, keep bool) (n int, err error) {
 	for g.sender.holding {
 		g.release(g.sender.takeHeld(g))
 	}
-	if err = g.sender.wait(g); err != nil {
-		return n, err
-	}
-	return len(p), nil
+	return n, g.sender.err
+}
+
+// AwaitRoom waits as long as the client leaves too many replies unread. It returns the error that
+// has ended sending.
+func (g *Guard) AwaitRoom() error {
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	return g.sender.wait(g)
 }
 
 // broken returns the error that ended sending, or nil.

@@ -581,3 +581,18 @@ func TestGuardRepliesBeforeClose(t *testing.T) {
 		})
 	}
 }
+
+// A call that is held back may last longer than the client had to log in: AUTH is one.
+func TestGuardPausesBeyondTheTimeToLogIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, client := net.Pipe()
+		defer client.Close()
+		g := NewGuard(server, config.NewConnectionLimits(), nil)
+		g.LoginTime = func() time.Duration { return time.Second }
+		g.SetAuthenticated(false)
+		time.Sleep(2 * time.Second)
+		start := time.Now()
+		require.NoError(t, g.PauseFor(3*time.Second))
+		require.Equal(t, 3*time.Second, time.Since(start))
+	})
+}

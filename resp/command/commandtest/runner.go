@@ -129,6 +129,10 @@ type Runner struct {
 	// OnWait is called for a call that waits, under the locks of its keys; may be nil.
 	OnWait func(command.Prepared)
 
+	// OnPause is called while changes are paused, until it returns; false: the client has left. May
+	// be nil.
+	OnPause func() bool
+
 	t        testing.TB
 	mirror   *Mirror
 	now      int64 // Unix ms
@@ -216,6 +220,7 @@ func (conn) Gone() bool                                { return false }
 func (conn) TakesLong()                                {}
 func (conn) Running() time.Duration                    { return 0 }
 func (conn) See(engine.Position)                       {}
+func (c conn) ChangesPaused() bool                     { return c.r.OnPause != nil }
 func (conn) FlushStats()                               {}
 func (conn) LogIfSlow(command.Prepared, time.Duration) {}
 func (conn) Messages() *pubsub.Conn                    { return nil }
@@ -223,4 +228,9 @@ func (conn) Track() *tracking.Client                   { return nil }
 func (conn) Local() bool                               { return true }
 func (conn) TLS() bool                                 { return false }
 func (c conn) EvictFor(bytes int64)                    { c.r.Tx.MakeRoomFor(c.r.now, bytes) }
-func (c conn) DeferUntilUnlocked(do func())            { c.r.deferred = append(c.r.deferred, do) }
+func (c conn) AwaitChanges() bool {
+	pause := c.r.OnPause
+	c.r.OnPause = nil
+	return pause()
+}
+func (c conn) DeferUntilUnlocked(do func()) { c.r.deferred = append(c.r.deferred, do) }

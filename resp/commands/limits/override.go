@@ -62,7 +62,7 @@ func overrideSet(c *command.Call, id []byte, words [][]byte) error {
 	if d.HasOptions() {
 		return errForAlone
 	}
-	if c.Env.Engine.Crowded() {
+	if c.EvictFor(engine.LargeGrowth); c.Env.Engine.Crowded() {
 		return engine.ErrOutOfMemory
 	}
 	k, err := overrideKey(c.Env.Engine, words[0], id)

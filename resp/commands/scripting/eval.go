@@ -95,6 +95,7 @@ type program struct {
 	most     int64         // how many bytes its changes may take
 	fail     func(text string)
 	prepared command.Prepared    // the call that runs
+	moment   int64               // of Call.Moment, unless it is that of an EXEC
 	calls    int                 // so far
 	before   [8]*command.Command // the first calls of the last script, which was probably the same
 	busy     lua.Busy
@@ -113,6 +114,10 @@ func (p *program) run(c *command.Call, e *lua.Entry, keys, args [][]byte, readon
 	p.Env, p.Tx, p.DB, p.Account, p.Conn, p.Client = c.Env, c.Tx, c.DB, c.Account, c.Conn, c.Client
 	p.NoTouch, p.Random, p.Executing, p.InScript = c.NoTouch, c.Random, true, true
 	p.Tracked = c.Tracked
+	if p.Moment = c.Moment; p.Moment == nil {
+		p.moment = 0
+		p.Moment = &p.moment
+	}
 	p.Hasher.Engine = c.Env.Engine
 	p.Init(c.Env, p)
 	p.state = lua.Take()

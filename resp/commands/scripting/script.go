@@ -166,7 +166,7 @@ func read(c *command.Call, text []byte) (*lua.Entry, error) {
 	if s := c.Env.Engine.Scripts.FindText(text); s != nil {
 		return compiled(c, s)
 	}
-	return add(c, string(text), false, c.Env.Server.ChangesPaused)
+	return add(c, string(text), false, c.Conn.ChangesPaused)
 }
 
 // find returns the script of a name.
@@ -179,7 +179,7 @@ func find(c *command.Call, name []byte) (*lua.Entry, error) {
 		return compiled(c, s)
 	}
 	if s, _ := known(c.Env, string(buf[:])); s != nil {
-		return add(c, s.Text, s.Loaded, c.Env.Server.ChangesPaused)
+		return add(c, s.Text, s.Loaded, c.Conn.ChangesPaused)
 	}
 	return nil, errNoMatch
 }

@@ -370,15 +370,21 @@ func writePolicies(r *report) {
 	}
 }
 
-// serverTime handles TIME. It uses the clock of the limiters, which counts milliseconds. Within a
-// transaction it is the time at which the others of its calls decide.
+// serverTime handles TIME, by the clock of the limiters. All calls of an EXEC or a script are told
+// the time at which they decide, and no two clients the same: scripts name members after it.
 func serverTime(c *command.Call) error {
-	now := c.Env.Clock()
-	if c.Executing {
-		now = c.Tx.Now()
+	var now int64
+	switch {
+	case c.Moment == nil:
+		now = c.Env.Time.Unique(c.Env.Time.Micros())
+	case *c.Moment == 0:
+		*c.Moment = c.Env.Time.Unique(c.Tx.Now() * 1000)
+		fallthrough
+	default:
+		now = *c.Moment
 	}
 	c.Reply.Array(2)
-	c.Reply.BulkInteger(now / 1000)
-	c.Reply.BulkInteger(now % 1000 * 1000)
+	c.Reply.BulkInteger(now / 1_000_000)
+	c.Reply.BulkInteger(now % 1_000_000)
 	return nil
 }

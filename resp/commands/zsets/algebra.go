@@ -1,6 +1,9 @@
 package zsets
 
 import (
+	"bytes"
+	"slices"
+
 	"rlserver/engine"
 	"rlserver/internal/grammar"
 	"rlserver/resp/command"
@@ -237,7 +240,8 @@ func store(
 		return storeMembers(c, dst, combine(sets))
 	}
 	c.TakesLong()
-	w := &Storing{Dst: dst, Sources: keys, Keys: c.Keys, Combine: combine, Whole: whole}
+	w := &Storing{Dst: dst, Sources: slices.Clone(keys), Keys: slices.Clone(c.Keys), Combine: combine, Whole: whole}
+	w.keep()
 	w.Watch(c.Tx, sets)
 	c.Postpone(func(c *command.Call) error {
 		for try := 1; ; try++ {
@@ -269,6 +273,16 @@ type Storing struct {
 	changes       engine.Watch // of the sources
 }
 
+// keep copies the names of the keys: what the client sends during a pause overwrites them.
+func (w *Storing) keep() {
+	w.Dst.Name = bytes.Clone(w.Dst.Name)
+	for _, list := range [][]engine.Key{w.Sources, w.Keys} {
+		for i := range list {
+			list[i].Name = bytes.Clone(list[i].Name)
+		}
+	}
+}
+
 // Watch starts watching the sources, and clones their sets.
 func (w *Storing) Watch(tx *engine.Tx, sets []zset.View) {
 	w.sets = sets
@@ -286,9 +300,18 @@ func (w *Storing) Try(c *command.Call, last bool) (done bool, err error) {
 		members = c.Tx.Prepare(members)
 	}
 	c.Tx.Begin(c.Env.Clock(), c.DB, w.Keys, true)
+	gone := false
+	for !gone && c.Conn.ChangesPaused() { // since the call was checked
+		c.Conn.See(c.Tx.End())
+		gone = !c.Conn.AwaitChanges()
+		c.Tx.Begin(c.Env.Clock(), c.DB, w.Keys, true)
+	}
 	defer func() { c.Conn.See(c.Tx.End()) }()
 	intact := c.Tx.Intact(&w.changes)
 	c.Tx.Unwatch(&w.changes)
+	if gone {
+		return true, nil
+	}
 	if intact {
 		return true, storeMembers(c, w.Dst, members)
 	}

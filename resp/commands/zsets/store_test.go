@@ -136,3 +136,40 @@ func TestStoringDetectsATypeChange(t *testing.T) {
 	assert.ErrorIs(t, err, engine.ErrWrongType)
 	assert.Equal(t, ":0", s.Do("EXISTS dst"))
 }
+
+// A result that was computed without locks is not stored in a pause that has begun meanwhile.
+func TestStoringWaitsForTheEndOfAPause(t *testing.T) {
+	for _, leaves := range []bool{false, true} {
+		s := commandtest.New(t)
+		fillSet(t, s.Tx, s.Env.Engine.Key([]byte("a")), 0, 10)
+		keys := []engine.Key{s.Env.Engine.Key([]byte("dst")), s.Env.Engine.Key([]byte("a"))}
+		w := &zsets.Storing{
+			Dst: keys[0], Sources: keys[1:], Keys: keys,
+			Combine: func(sets []zset.View) zset.Members { return s.Tx.ZUnion(sets, nil, 0) },
+		}
+		s.Tx.Begin(commandtest.Start, 0, keys, true)
+		sets, err := s.Tx.ZSets(w.Sources)
+		require.NoError(t, err)
+		w.Watch(s.Tx, sets)
+		s.Tx.End()
+
+		paused := false
+		s.OnPause = func() bool {
+			other := s.Env.Engine.NewTx()
+			other.Begin(commandtest.Start, 0, keys, false)
+			defer other.End()
+			paused = true
+			assert.False(t, other.Exists(keys[0]))
+			return !leaves
+		}
+		done, err := w.Try(&s.Call, false)
+		require.NoError(t, err)
+		assert.True(t, done)
+		assert.True(t, paused)
+		if leaves {
+			assert.Equal(t, ":0", s.Do("EXISTS dst"))
+		} else {
+			assert.Equal(t, ":10", s.Do("ZCARD dst"))
+		}
+	}
+}
