@@ -51,7 +51,9 @@
 // records, and at the end of a log that is closed in order.
 //
 //	always     Wait returns when the position is durable; calls that wait together share a sync.
-//	           A call waits for the latest change that it has seen (engine.Tx.End)
+//	           While five or more wait, it begins later, by half the time of the last one, for
+//	           others to share it. A call waits for the latest change that it has seen
+//	           (engine.Tx.End)
 //	everysec   a sync begins within a second of each append: a crash of the machine loses no more
 //	no         the operating system decides, except for whole segments and the end
 //

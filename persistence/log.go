@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,8 @@ const (
 	wakeBacklog  = 256 << 10                // bytes from which the writer does not wait for more
 	maxBacklog   = 32 << 20                 // bytes from which calls wait for the writer
 	keptBuffer   = 4 << 20                  // bytes of the largest buffer that is reused
+	minGathered  = 5                        // calls that wait, from which on others are waited for
+	maxGather    = time.Millisecond
 )
 
 // segmentSize is how many bytes a segment may have before the next is begun.
@@ -36,14 +39,16 @@ type log struct {
 	limit int64 // bytes in a segment
 
 	mu       sync.Mutex
-	pending  []byte    // records that the writer has not taken
-	spare    []byte    // an empty buffer for the records after them
-	cuts     []int     // offsets in pending at which a new segment begins
-	last     uint64    // number of the last segment, or of the last cut
-	appended uint64    // bytes since the start
-	segment  uint64    // number of the segment that is being written
-	file     outFile   // that segment; used by the writer only, except for inPlace
-	progress sync.Cond // signals that synced or segment has grown, or trouble has changed
+	pending  []byte          // records that the writer has not taken
+	spare    []byte          // an empty buffer for the records after them
+	cuts     []int           // offsets in pending at which a new segment begins
+	last     uint64          // number of the last segment, or of the last cut
+	appended uint64          // bytes since the start
+	segment  uint64          // number of the segment that is being written
+	file     outFile         // that segment; used by the writer only, except for inPlace
+	begun    sync.Cond       // signals that segment has grown, or trouble has changed
+	waiting  []waiter        // calls
+	idle     []chan struct{} // of calls that have waited
 
 	_       [64]byte                // so that waiting calls do not read the cache line of mu
 	synced  atomic.Uint64           // appended bytes that are durable; changed under mu
@@ -59,16 +64,23 @@ type log struct {
 	observer observer
 
 	// The fields below are used by the writer only.
-	batch    []byte    // records taken from pending
-	taken    []int     // cuts within batch
-	at       int       // bytes of batch that are written
-	ended    bool      // the log has failed, and the observer knows
-	tried    time.Time // when a write last found the disk full
-	offset   int64     // bytes in the segment
-	clean    int64     // bytes of the segment that are synced
-	marked   int64     // value of clean in the last mark
-	salt     int64     // of the segment
-	lastSync time.Time // when the last sync began
+	batch    []byte        // records taken from pending
+	taken    []int         // cuts within batch
+	at       int           // bytes of batch that are written
+	ended    bool          // the log has failed, and the observer knows
+	tried    time.Time     // when a write last found the disk full
+	offset   int64         // bytes in the segment
+	clean    int64         // bytes of the segment that are synced
+	marked   int64         // value of clean in the last mark
+	salt     int64         // of the segment
+	lastSync time.Time     // when the last sync began
+	took     time.Duration // of the last sync
+}
+
+// waiter is a call that waits until a position is durable, or the log has trouble.
+type waiter struct {
+	position uint64
+	ready    chan struct{} // capacity 1
 }
 
 // trouble is why a log cannot be written.
@@ -94,7 +106,7 @@ func newLog(fs fileSystem, clock func() int64, sequence uint64, mode storage.Syn
 		soon: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		quit: make(chan struct{}), done: make(chan struct{}),
 	}
-	l.progress.L = &l.mu
+	l.begun.L = &l.mu
 	l.mode.Store(int32(mode))
 	if err := l.begin(sequence); err != nil {
 		return nil, err
@@ -151,7 +163,7 @@ func (l *log) giveUp(err error) {
 		return
 	}
 	l.trouble.Store(&trouble{err: err, final: true})
-	l.progress.Broadcast()
+	l.notify()
 	signal(l.wake)
 }
 
@@ -174,7 +186,7 @@ func (l *log) Wait(p engine.Position) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.trouble.Load() == nil && !l.durable(position) {
-		l.progress.Wait()
+		l.await(position)
 	}
 	t := l.trouble.Load()
 	if t == nil || l.synced.Load() >= position {
@@ -184,6 +196,36 @@ func (l *log) Wait(p engine.Position) error {
 		return nil // the mode promises no more than an attempt to write it
 	}
 	return t.err
+}
+
+// await waits until notify finds a position durable, or trouble. The caller holds mu, which is
+// unlocked meanwhile.
+func (l *log) await(position uint64) {
+	w := waiter{position: position}
+	if n := len(l.idle); n > 0 {
+		w.ready, l.idle = l.idle[n-1], l.idle[:n-1]
+	} else {
+		w.ready = make(chan struct{}, 1)
+	}
+	l.waiting = append(l.waiting, w)
+	l.mu.Unlock()
+	<-w.ready
+	l.mu.Lock()
+	l.idle = append(l.idle, w.ready)
+}
+
+// notify wakes those who wait for what has happened, and nobody else: many calls that append while
+// a sync runs wait for the next one. The caller holds mu.
+func (l *log) notify() {
+	l.begun.Broadcast()
+	troubled := l.trouble.Load() != nil
+	l.waiting = slices.DeleteFunc(l.waiting, func(w waiter) bool {
+		if !troubled && !l.durable(w.position) {
+			return false
+		}
+		w.ready <- struct{}{}
+		return true
+	})
 }
 
 // durable reports whether a position is as durable as the sync mode promises.
@@ -201,7 +243,7 @@ func (l *log) setSyncMode(mode storage.SyncMode) {
 	signal(l.wake)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.progress.Broadcast() // calls that wait in the old mode may not have to in the new one
+	l.notify() // calls that wait in the old mode may not have to in the new one
 }
 
 // cut makes the next record begin a new segment, and returns the number of that segment. The caller
@@ -224,7 +266,7 @@ func (l *log) reached(sequence uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.trouble.Load() == nil && l.segment < sequence {
-		l.progress.Wait()
+		l.begun.Wait()
 	}
 	if t := l.trouble.Load(); t != nil {
 		return t.err

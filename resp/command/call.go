@@ -96,8 +96,8 @@ type conn interface {
 	DeferUntilUnlocked(do func())
 	// ChangesPaused reports whether CLIENT PAUSE holds back calls that change something.
 	ChangesPaused() bool
-	// AwaitChanges waits while CLIENT PAUSE holds back changes, and reports false if the client
-	// has disconnected. It is for a call that takes its locks after it was checked. No lock is held.
+	// AwaitChanges waits while CLIENT PAUSE holds back changes, and reports false if the client has
+	// disconnected. It is for a call that takes its locks after it was checked. No lock is held.
 	AwaitChanges() bool
 	// LogIfSlow adds a call to the slow log if it took long enough.
 	LogIfSlow(p Prepared, took time.Duration)
