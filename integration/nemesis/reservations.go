@@ -21,7 +21,9 @@ const (
 	// The time of a cluster that was started as a whole is that of the clock in the middle, or up
 	// to half a second less.
 	lapsesEarly = 700 * time.Millisecond
-	lapsesLate  = 5 * time.Second
+	// A node that was cut off, and leads as soon as it has caught up, knows only when the last entry
+	// was made: the time then falls behind by as long as the group had no leader.
+	lapsesLate = 15 * time.Second
 )
 
 // lapses reports whether a call makes a reservation that lapses.
