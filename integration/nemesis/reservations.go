@@ -21,8 +21,8 @@ const (
 	// The time of a cluster that was started as a whole is that of the clock in the middle, or up
 	// to half a second less.
 	lapsesEarly = 700 * time.Millisecond
-	// A node that was cut off, and leads as soon as it has caught up, knows only when the last entry
-	// was made: the time then falls behind by as long as the group had no leader.
+	// A node that was cut off, and leads as soon as it has caught up, knows only when the last
+	// entry was made: the time then falls behind by as long as the group had no leader.
 	lapsesLate = 15 * time.Second
 )
 

@@ -60,7 +60,7 @@ type Call struct {
 
 	Executing bool    // within EXEC, under the locks of all queued calls
 	InScript  bool    // by redis.call
-	Moment    *int64  // what TIME tells all calls of an EXEC or a script, Unix µs; 0: nothing yet; nil: it is none
+	Moment    *int64  // what TIME tells all calls of an EXEC or a script, Unix µs; nil: it is none
 	Attempt   Attempt // of a call that may wait
 	Request   Request // set by a handler that returns ErrWait
 	Postponed []postponed

@@ -212,7 +212,7 @@ func (r *Runner) RunAll(calls []command.Prepared, keys []engine.Key) {
 	}
 }
 
-// Execute begins an EXEC, and returns what ends it.
+// Execute begins an EXEC, and returns what ends it. All its calls see the same TIME.
 func (r *Runner) Execute() (end func()) {
 	r.moment = 0
 	r.Executing, r.Moment = true, &r.moment
