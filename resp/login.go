@@ -215,7 +215,8 @@ func (s *Server) changeUsers(c *command.Call, change acl.Change) (deleted int, e
 	ss.profile.changesUsers.Store(true)
 	defer ss.profile.changesUsers.Store(false)
 	deleted, err = s.cluster.ChangeUsers(b)
-	if ss.Account.Deleted() || ss.profile.monitors.Load() && !ss.mayMonitor() {
+	if ss.Account.Deleted() || ss.profile.monitors.Load() && !ss.mayMonitor() ||
+		!ss.messages.Allowed(ss.Account.User().AllowsChannel) {
 		ss.closing = true
 	}
 	return deleted, err

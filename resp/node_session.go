@@ -21,6 +21,7 @@ import (
 type forNode struct {
 	// a call was refused; so are the following ones, until the other node knows
 	refused bool
+	user    string                 // as whom its calls run; "": none was sent
 	unknown bool                   // the user is not known here
 	link    atomic.Pointer[string] // name of the link
 }
@@ -72,8 +73,8 @@ func (s *session) enterForNode(group int) error {
 
 // runForNode is runBatch of a session for another node.
 func (s *session) runForNode() {
-	if !s.away.node.unknown && s.Account.Deleted() {
-		s.actAs(s.Account.Name())
+	if n := &s.away.node; n.user != "" && (n.unknown || s.Account.Deleted()) {
+		s.actAs(n.user) // who may have been added since
 	}
 	for !s.closing {
 		words := s.guard.Next()
@@ -146,6 +147,7 @@ func (s *session) handleControl(words [][]byte) {
 }
 
 func (s *session) actAs(user string) {
+	s.away.node.user = user
 	a := s.server.Users.Find(user)
 	s.away.node.unknown = a == nil || !s.setAccount(a)
 }

@@ -231,8 +231,9 @@ func (s *Server) methods(calls map[string]http.HandlerFunc, next http.Handler) h
 }
 
 // fail replies with an error in a line of text, and closes the connection: a client that is refused
-// cannot fill it with responses that it does not read.
+// cannot fill it with responses that it does not read. Nobody waits for the rest of its request.
 func fail(w http.ResponseWriter, status int, text string) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 	w.Header().Set("Connection", "close")
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)

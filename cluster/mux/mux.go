@@ -30,6 +30,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"rlserver/internal/clock"
@@ -152,6 +153,9 @@ func (p *Port) run(listener net.Listener) {
 			time.Sleep(10 * time.Millisecond) // too many open files, for example
 			continue
 		}
+		if tcp, ok := c.(*net.TCPConn); ok { // a machine that has lost its power closes nothing
+			tcp.SetKeepAliveConfig(keepAlive)
+		}
 		end := p.greets.begin(c)
 		go func() {
 			defer end()
@@ -262,6 +266,9 @@ func (p *Port) place(header []byte) (*Layer, byte) {
 	return nil, refusedChannel
 }
 
+// keepAlive is that of connections that other nodes have opened.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
+
 // kept is a connection that the port closes when it is closed.
 type kept struct {
 	net.Conn
@@ -278,6 +285,14 @@ func (p *Port) keep(c net.Conn) net.Conn {
 	k := &kept{c, p}
 	p.open[k] = struct{}{}
 	return k
+}
+
+// SyscallConn implements syscall.Conn, so that what serves the connection never blocks.
+func (k *kept) SyscallConn() (syscall.RawConn, error) {
+	if socket, ok := k.Conn.(syscall.Conn); ok {
+		return socket.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported // TLS
 }
 
 func (k *kept) Close() error {
@@ -333,6 +348,11 @@ func (p *Port) secure(c net.Conn, address string, timeout time.Duration) (net.Co
 	config := p.options.TLS.Clone()
 	if host, _, err := net.SplitHostPort(address); err == nil && config.ServerName == "" {
 		config.ServerName = host
+	}
+	if config.GetConfigForClient != nil { // the CAs of the moment: the files may have changed
+		if now, err := config.GetConfigForClient(nil); err == nil && now.ClientCAs != nil {
+			config.RootCAs = now.ClientCAs
+		}
 	}
 	secured := tls.Client(c, config)
 	if err := secured.Handshake(); err != nil {

@@ -16,6 +16,15 @@ const maxLoadWait = 2 * time.Second
 // load loads the data and the policies, and starts to accept clients. Clients may have been
 // accepted when it returns an error.
 func (p *parts) load(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // a client may have been accepted, and send SHUTDOWN
+		select {
+		case <-p.server.ShutdownRequested():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	return loadThenAccept(maxLoadWait, func() error {
 		if err := p.mode.restore(ctx, p); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 
 	"rlserver/engine"
 	"rlserver/engine/policy"
+	"rlserver/internal/storage"
 	"rlserver/persistence"
 	"rlserver/resp"
 	"rlserver/web"
@@ -119,7 +120,7 @@ func (standalone) close(ctx context.Context, p *parts) error {
 		return nil
 	}
 	err := errors.New("a call that is still running holds a part of the data")
-	if saved := make(chan error, 1); within(ctx, func() { saved <- p.data.Snapshot() }) {
+	if saved := make(chan error, 1); within(ctx, func() { saved <- storage.SnapshotAfterCurrent(store{p.data}) }) {
 		err = <-saved
 	}
 	if err != nil {

@@ -117,8 +117,9 @@ func open(c setup, source clock.Source) (p *parts, err error) {
 	if err != nil {
 		return nil, err
 	}
+	// by default, the signal would end the process
+	signal.Ignore(syscall.SIGHUP)
 	if path := c.Start.Policies; path != "" {
-		// by default, the signal would end the process while the data is loading
 		signal.Notify(p.hangups, syscall.SIGHUP)
 		if p.policies, err = readPolicies(path); err != nil {
 			return nil, err

@@ -47,7 +47,7 @@ type Restored struct {
 
 // Valid reports whether a key can hold the value.
 func (r *Restored) Valid() bool {
-	if len(r.Reservations)+len(r.Ban) > 0 && !r.validExtension() {
+	if (len(r.Reservations) > 0 || r.Ban != nil) && !r.validExtension() {
 		return false
 	}
 	switch r.Type {
@@ -56,7 +56,7 @@ func (r *Restored) Valid() bool {
 	case TypeHash:
 		return len(r.Elements) > 0
 	case TypeZSet:
-		return len(r.Members)+len(r.Reservations)+len(r.Ban) > 0
+		return len(r.Members)+len(r.Reservations) > 0 || r.Ban != nil
 	}
 	if inserted[r.Type] != nil {
 		return len(r.Elements) > 0
@@ -69,7 +69,7 @@ func (r *Restored) Valid() bool {
 // validExtension reports whether reservations and bans are those of a limiter. The sum of the
 // reservations is an int64.
 func (r *Restored) validExtension() bool {
-	if r.Ban != nil && !(*ban.State)(nil).Fits(0, r.Ban) {
+	if r.Ban != nil && (!(*ban.State)(nil).Fits(0, r.Ban) || (*ban.State)(nil).Apply(0, r.Ban) == nil) {
 		return false
 	}
 	if len(r.Terms) > 0 {

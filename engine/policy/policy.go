@@ -172,6 +172,15 @@ func (m *marks) of(name string) *atomic.Bool {
 	return m.byName[name]
 }
 
+// drop forgets a name; unless overridden is set, only one that has had no overrides.
+func (m *marks) drop(name string, overridden bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if mark := m.byName[name]; mark != nil && (overridden || !mark.Load()) {
+		delete(m.byName, name)
+	}
+}
+
 // Get returns the policy of a name, or nil.
 func (t *Table) Get(name []byte) *Policy { return t.byName[string(name)] }
 
@@ -181,7 +190,7 @@ func (t *Table) Put(p, before *Policy) {
 	if p.decisions = new(stats.Decisions); before != nil {
 		p.decisions = before.decisions
 	}
-	t.Delete(p.Name())
+	t.remove(p.Name())
 	p.overridden = t.marks.of(p.Name())
 	t.byName[p.Name()] = p
 	if p.Networks() != (rule.Networks{}) {
@@ -189,8 +198,13 @@ func (t *Table) Put(p, before *Policy) {
 	}
 }
 
-// Delete removes the policy of a name, if there is one.
+// Delete removes the policy of a name, if there is one, which has no overrides any more.
 func (t *Table) Delete(name string) {
+	t.remove(name)
+	t.marks.drop(name, true)
+}
+
+func (t *Table) remove(name string) {
 	if p := t.byName[name]; p != nil && p.Networks() != (rule.Networks{}) {
 		t.networks.Add(-1)
 	}
@@ -246,6 +260,13 @@ func (s *Shared) Set(number uint64, list []*Policy, partial bool) {
 			former = before.byName[p.Name()]
 		}
 		table.Put(p, former)
+	}
+	if before != nil {
+		for name := range before.byName {
+			if table.byName[name] == nil {
+				s.marks.drop(name, false)
+			}
+		}
 	}
 	s.latest.Store(&version{number, table})
 }

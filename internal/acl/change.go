@@ -57,14 +57,15 @@ func (s *Users) Change(lines []string, c Change) (after []string, deleted int, e
 }
 
 // Sync replaces the users by those of some lines of Describe, and reports whether anything has
-// changed. Users that stay keep their accounts. After an error nothing has changed.
+// changed. Users that stay keep their accounts. After an error nothing has changed. No limit on
+// users applies: whoever has changed them has checked it, by its own settings.
 func (s *Users) Sync(lines []string) (changed bool, err error) {
 	if slices.Equal(lines, s.Describe()) {
 		return false, nil
 	}
 	users, problems := map[string]*User{}, []string(nil)
 	for i, line := range lines {
-		problems = append(problems, s.parseLine(users, "users", i+1, line)...)
+		problems = append(problems, s.parseLine(users, "users", i+1, line, false)...)
 	}
 	if len(problems) > 0 {
 		return false, errors.New(strings.Join(problems[:min(len(problems), maxProblems)], " "))
@@ -73,9 +74,6 @@ func (s *Users) Sync(lines []string) (changed bool, err error) {
 	defer s.mu.Unlock()
 	if users[Default] == nil {
 		users[Default] = s.initial
-	}
-	if err := s.checkCount(len(users)); err != nil {
-		return false, err
 	}
 	for name, a := range s.accounts {
 		if users[name] == nil {

@@ -26,7 +26,7 @@ func (s *Users) Load(path string) error {
 	lines := strings.Split(string(bytes.TrimPrefix(text, []byte("\ufeff"))), "\n")
 	users, problems := map[string]*User{}, []string(nil)
 	for i, line := range lines {
-		problems = append(problems, s.parseLine(users, path, i+1, strings.Trim(line, " \t\r\n"))...)
+		problems = append(problems, s.parseLine(users, path, i+1, strings.Trim(line, " \t\r\n"), true)...)
 	}
 	defined := len(users)
 	if users[Default] == nil {
@@ -46,8 +46,11 @@ func (s *Users) Load(path string) error {
 	return nil
 }
 
-// parseLine adds the user that a line defines, and returns the errors of the line.
-func (s *Users) parseLine(users map[string]*User, path string, number int, line string) (problems []string) {
+// parseLine adds the user that a line defines, and returns the errors of the line. limited: a user
+// beyond the limits is one.
+func (s *Users) parseLine(
+	users map[string]*User, path string, number int, line string, limited bool,
+) (problems []string) {
 	words := strings.Split(line, " ")
 	switch {
 	case line == "":
@@ -59,7 +62,7 @@ func (s *Users) parseLine(users map[string]*User, path string, number int, line 
 	case users[words[1]] != nil:
 		return []string{fmt.Sprintf("WARNING: Duplicate user '%s' found on line %d.", words[1], number)}
 	}
-	if err := s.checkText(words[2:]); err != nil {
+	if err := s.checkText(words[2:]); limited && err != nil {
 		return []string{fmt.Sprintf("%s:%d: %v.", path, number, err)}
 	}
 	merged, err := mergeSelectors(words[2:])
@@ -78,7 +81,7 @@ func (s *Users) parseLine(users map[string]*User, path string, number int, line 
 			return problems // it may cause the following ones
 		}
 	}
-	if err := s.checkSize(words[1], u); err != nil {
+	if err := s.checkSize(words[1], u); limited && err != nil {
 		return append(problems, fmt.Sprintf("%s:%d: %v.", path, number, err))
 	}
 	users[words[1]] = u

@@ -81,7 +81,8 @@ func CheckAbsent(u *acl.User, words [][]byte) (denial *Denial, ok bool) {
 // of Check for the common case: if it returns false, Check decides.
 func (p *Prepared) AllowedAtOnce(u *acl.User) bool {
 	c := p.Command
-	return c.onlyKey > 0 && c.Keys[0].variable == nil && u.AllowsOneKey(c.Index, p.Words[c.onlyKey], c.Keys[0].bits)
+	return c.onlyKey > 0 && c.Keys[0].variable == nil && c.inRules() == c &&
+		u.AllowsOneKey(c.Index, p.Words[c.onlyKey], c.Keys[0].bits)
 }
 
 // AllowsReadingAnyKey reports whether a user may run a call and also read every key.

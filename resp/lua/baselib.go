@@ -711,27 +711,65 @@ func (st *State) openCoroutines() {
 			st.push(L, "cannot resume dead coroutine")
 			return 2
 		}
+		if why := unresumable(L, th); why != "" {
+			L.Push(glua.LFalse)
+			st.push(L, why)
+			return 2
+		}
 		return resume.GFunction(L)
 	}))
 	create, wrap := lib.RawGetString("create").(*glua.LFunction), lib.RawGetString("wrap").(*glua.LFunction)
 	lib.RawSetString("create", st.function(func(st *State, L *glua.LState) int {
-		st.threadFor(L)
+		defer st.threadFor(L)()
 		n := create.GFunction(L)
 		L.Get(-1).(*glua.LState).SetContext(&st.watch)
 		return n
 	}))
 	lib.RawSetString("wrap", st.function(func(st *State, L *glua.LState) int {
-		st.threadFor(L)
+		defer st.threadFor(L)()
 		n := wrap.GFunction(L)
-		L.Get(-1).(*glua.LFunction).Upvalues[0].Value().(*glua.LState).SetContext(&st.watch)
+		fn := L.Get(-1).(*glua.LFunction)
+		th, run := fn.Upvalues[0].Value().(*glua.LState), fn.GFunction
+		th.SetContext(&st.watch)
+		fn.GFunction = func(L *glua.LState) int {
+			if why := unresumable(L, th); why != "" {
+				return raise(L, "%s", why)
+			}
+			return run(L)
+		}
 		return n
 	}))
 }
 
-// threadFor counts a thread for the first argument, a function of Lua.
-func (st *State) threadFor(L *glua.LState) {
+// All threads that have resumed each other take Go's stack, whose overflow would end the process:
+// their number is bounded, and how many calls each has within each other.
+const (
+	mostThreads = 100
+	threadCalls = 2000
+)
+
+// unresumable returns why a thread cannot be resumed by another one; "": it can.
+func unresumable(L, th *glua.LState) string {
+	n := 0
+	for p := L; p != nil; p = p.Parent {
+		if n++; p == th && p != L {
+			return "cannot resume normal coroutine"
+		}
+	}
+	if n > mostThreads {
+		return "C stack overflow"
+	}
+	return ""
+}
+
+// threadFor counts a thread for the first argument, a function of Lua, which is about to be made. It
+// returns what is to be called afterwards.
+func (st *State) threadFor(L *glua.LState) (made func()) {
 	if fn, ok := L.Get(1).(*glua.LFunction); !ok || fn.IsG {
 		argError(L, 1, "Lua function expected")
 	}
 	st.watch.charge(threadBytes)
+	calls := L.Options.CallStackSize
+	L.Options.CallStackSize = threadCalls
+	return func() { L.Options.CallStackSize = calls }
 }

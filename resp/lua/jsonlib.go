@@ -130,7 +130,7 @@ func (e *encoder) number(f float64) {
 }
 
 func (e *encoder) table(t *glua.LTable, depth int) {
-	if depth > e.st.json.encodeDepth {
+	if depth > min(e.st.json.encodeDepth, mostNested) {
 		raise(e.L, "Cannot serialise, excessive nesting (%d)", depth)
 	}
 	if n := e.length(t); n > 0 {
@@ -285,21 +285,85 @@ func invalidNumber(s string) bool {
 	return len(digits) > 2 && (strings.EqualFold(digits[:3], "inf") || strings.EqualFold(digits[:3], "nan"))
 }
 
+// mostNested is how many levels of tables are encoded or decoded, whatever a script sets: each takes
+// Go's stack, whose overflow would end the process. Redis stops at a level more.
+const mostNested = 7997
+
 // longestNumber reads the longest number that a text begins with, as strtod does. n is its length.
 func longestNumber(s string) (f float64, n int) {
-	for n < len(s) {
-		c := s[n]
-		if !number.IsDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && c != '.' && c != '-' && c != '+' {
-			break
-		}
-		n++
+	if n = numberEnd(s); n == 0 {
+		return 0, 0
 	}
-	for ; n > 0; n-- {
-		if f, ok := number.Parse(s[:n]); ok {
-			return f, n
+	f, ok := number.Parse(s[:n])
+	if !ok {
+		return 0, 0
+	}
+	return f, n
+}
+
+// numberEnd returns where the longest number ends that a text begins with; 0: it begins with none.
+func numberEnd(s string) int {
+	sign := 0
+	if s != "" && (s[0] == '-' || s[0] == '+') {
+		sign = 1
+	}
+	digits := s[sign:]
+	for _, word := range []string{"infinity", "inf", "nan"} {
+		if len(digits) >= len(word) && strings.EqualFold(digits[:len(word)], word) {
+			return sign + len(word)
 		}
 	}
-	return 0, 0
+	if len(digits) > 1 && digits[0] == '0' && digits[1]|0x20 == 'x' {
+		if n := mantissa(digits[2:], isHex); n > 0 {
+			return sign + 2 + n + exponent(digits[2+n:], 'p')
+		}
+	}
+	n := mantissa(digits, number.IsDigit)
+	if n == 0 {
+		return 0
+	}
+	return sign + n + exponent(digits[n:], 'e')
+}
+
+func isHex(c byte) bool { return number.IsDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
+
+// mantissa returns the length of digits with a point at most; 0: there is no digit.
+func mantissa(s string, isDigit func(byte) bool) (n int) {
+	digits, point := 0, false
+	for ; n < len(s); n++ {
+		switch {
+		case isDigit(s[n]):
+			digits++
+		case s[n] == '.' && !point:
+			point = true
+		default:
+			if digits == 0 {
+				return 0
+			}
+			return n
+		}
+	}
+	if digits == 0 {
+		return 0
+	}
+	return n
+}
+
+// exponent returns the length of an exponent; 0: there is none.
+func exponent(s string, letter byte) (n int) {
+	if s == "" || s[0]|0x20 != letter {
+		return 0
+	}
+	first := 1
+	if len(s) > 1 && (s[1] == '-' || s[1] == '+') {
+		first = 2
+	}
+	for n = first; n < len(s) && number.IsDigit(s[n]); n++ {
+	}
+	if n == first {
+		return 0
+	}
+	return n
 }
 
 func (d *decoder) value() glua.LValue {
@@ -333,6 +397,7 @@ func (d *decoder) value() glua.LValue {
 
 func (d *decoder) number() glua.LValue {
 	f, n := longestNumber(d.src[d.at:])
+	d.st.watch.step(n / 16)
 	if n == 0 || !d.st.json.decodeInvalid && invalidNumber(d.src[d.at:]) {
 		d.fail("value", d.at)
 	}
@@ -341,7 +406,7 @@ func (d *decoder) number() glua.LValue {
 }
 
 func (d *decoder) enter() {
-	if d.depth++; d.depth > d.st.json.decodeDepth {
+	if d.depth++; d.depth > min(d.st.json.decodeDepth, mostNested) {
 		raise(d.L, "Found too many nested data structures (%d) at character %d", d.depth, d.at+1)
 	}
 	d.st.watch.reserve(perTable / 4)

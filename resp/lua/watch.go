@@ -11,6 +11,7 @@ import (
 	glua "github.com/yuin/gopher-lua"
 
 	"rlserver/internal/largecopy"
+	"rlserver/resp/lua/interior"
 )
 
 // Limits are the limits of a script.
@@ -288,7 +289,7 @@ func (m *meter) run() int64 {
 				m.value(key)
 				m.value(value)
 			})
-			m.bytes += int64(v.MaxN()) * perValue // nils in between
+			m.bytes += int64(cap(*interior.ArrayOf(v))) * perValue // also nils in between, and behind
 		case *glua.LFunction:
 			m.bytes += 128
 			for _, up := range v.Upvalues {

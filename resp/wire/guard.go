@@ -70,7 +70,8 @@ func NewGuard(conn net.Conn, limits *config.ConnectionLimits, idle func() time.D
 	g := &Guard{Conn: conn, in: framing{limits: limits, bulk: -1, begin: -1}, idle: idle}
 	g.sender.taken.L = &g.writing
 	if socket, ok := conn.(syscall.Conn); ok {
-		g.sender.raw, _ = socket.SyscallConn()
+		raw, err := socket.SyscallConn()
+		g.sender.raw, g.sender.secured = raw, err != nil
 		g.sender.try, g.receiver.try = g.sender.trySend, g.receiver.tryReceive
 	}
 	return g

@@ -32,6 +32,7 @@ var (
 // Guard.writing protects all fields. It is not held while a write blocks.
 type sender struct {
 	raw     syscall.RawConn       // nil if the connection is not a socket: then sending blocks
+	secured bool                  // the connection hides its socket, as TLS does: the pump sends all
 	try     func(fd uintptr) bool // trySend, bound once to avoid an allocation
 	piece   []byte                // the input of trySend
 	sent    int                   // bytes of piece that were written
@@ -69,7 +70,7 @@ func (s *sender) wait(g *Guard) error {
 // offer sends or queues p without waiting, and returns the number of bytes that were sent. If keep
 // is true, the sender owns p from then on.
 func (s *sender) offer(g *Guard, p []byte, keep bool) (n int) {
-	if s.err == nil && !s.pumping {
+	if s.err == nil && !s.pumping && !s.secured {
 		n, s.err = s.sendNow(g, p)
 		g.BytesOut.Add(int64(n))
 	}

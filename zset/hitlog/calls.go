@@ -515,7 +515,7 @@ func (l *calls) weight() int {
 	}
 	const indexWeight = 26
 	n := int(unsafe.Sizeof(*l))
-	if l.index != nil {
+	if len(l.chunks) > 1 { // a reader may build the index at any time
 		n += l.count * indexWeight
 	}
 	if k := len(l.chunks); k > 0 {

@@ -31,9 +31,15 @@ var (
 	DepthFault   = regexp.MustCompile(`^(.*?: )?(stack overflow|registry overflow|lua callstack overflow)(?s:.*)$`)
 )
 
+// longestFault is how long a message of the interpreter may be: what is longer is a script's.
+const longestFault = 4 << 10
+
 // InWords returns a message of the interpreter as Lua words it. L is where it was raised, level the
 // frame.
 func InWords(L *glua.LState, level int, text string) string {
+	if len(text) > longestFault {
+		return text
+	}
 	if !strings.Contains(text, "attempt to") && !strings.Contains(text, "cannot perform") &&
 		!strings.Contains(text, "__") && !strings.Contains(text, "for statement") &&
 		!strings.Contains(text, "overflow") {
