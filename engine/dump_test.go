@@ -109,6 +109,8 @@ func TestRestoreChecksMemoryAndContent(t *testing.T) {
 		{}, {Type: object.TypeHash}, {Type: object.TypeZSet}, {Type: object.TypeToken, Numbers: [4]int64{-1}},
 		{Type: object.TypeToken, Numbers: [4]int64{3: 1 << 40}},
 		{Type: object.TypeFixed, Numbers: [4]int64{-1}}, {Type: "other"},
+		{Type: object.TypeToken, Ban: []byte{}}, {Type: object.TypeToken, Ban: make([]byte, 4)},
+		{Type: object.TypeZSet, Ban: make([]byte, 4)},
 	} {
 		assert.False(t, r.Valid(), "%+v", r)
 	}

@@ -386,3 +386,16 @@ func TestPausedCallsAreRefusedOnce(t *testing.T) {
 	require.Equal(t, "+OK", c.do("AUTH sesame"))
 	require.Equal(t, "+PONG", c.do("PING"))
 }
+
+// A rule on DEBUG is one on DEBUG OBJECT too, which has a key.
+func TestRulesOnDebugDenyDebugObject(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c := ts.dial()
+	for _, rule := range []string{"-@dangerous", "-@admin", "-debug"} {
+		require.Equal(t, "+OK", c.do("ACL SETUSER b on nopass ~* +@all "+rule))
+		assert.Contains(t, c.do("ACL DRYRUN b debug object k"), "no permissions", rule)
+		b := ts.dial()
+		require.Equal(t, "+OK", b.do("AUTH b x"))
+		assert.Contains(t, b.do("DEBUG OBJECT k"), "-NOPERM", rule)
+	}
+}

@@ -1,6 +1,7 @@
 package acl
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -59,4 +60,20 @@ func TestChangeAndSync(t *testing.T) {
 	assert.Nil(t, target.Find("bob"))
 	assert.Equal(t, []string{Default, "eve"}, []string{target.All()[0].Name(), target.All()[1].Name()})
 	assert.Equal(t, fresh.Describe(), source.Describe(), "Change does not change the users of its receiver")
+}
+
+// The users of a cluster are what they are, whatever limits this node has.
+func TestSyncHasNoLimits(t *testing.T) {
+	users, _ := newUsers()
+	long := "user ann on nopass resetchannels +get"
+	for i := range 5000 {
+		long += fmt.Sprint(" ~key:of:some:length:", i)
+	}
+	lines := append(users.Describe(), long)
+	_, _, err := users.Change(users.Describe(), Change{Set: "ann", Rules: strings.Fields(long)[2:]})
+	require.Error(t, err, "it is beyond acl-max-user-size")
+	changed, err := users.Sync(lines)
+	require.NoError(t, err)
+	assert.True(t, changed)
+	assert.NotNil(t, users.Login("ann", nil))
 }

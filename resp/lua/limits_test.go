@@ -165,3 +165,52 @@ func TestStatesKeepNothing(t *testing.T) {
 	assert.Equal(t, "OK 1.5 2 nil {{}}", run(t, `return redis.call('x').ok .. ' ' .. string.format('%g', 1.5) .. ' ' ..
 		#{1, 2} .. ' ' .. tostring(rawget(_G, 'foo')) .. ' ' .. cjson.encode({a={}}):gsub('"a":', '')`))
 }
+
+// What takes Go's stack, whose overflow would end the process, is bounded whatever a script sets.
+func TestNestingIsBounded(t *testing.T) {
+	for source, want := range map[string]string{
+		"cjson.encode_max_depth(2147483647) local t={} t[1]=t return cjson.encode(t)": "excessive nesting (7998)",
+		"cjson.decode_max_depth(2147483647) return cjson.decode(string.rep('[',100000))": "too many nested data " +
+			"structures (7998)",
+		"local A,B A=coroutine.create(function() return select(2,coroutine.resume(B)) end) " +
+			"B=coroutine.create(function() return select(2,coroutine.resume(A)) end) " +
+			"return select(2,coroutine.resume(A))": "cannot resume normal coroutine",
+		"local A,B A=coroutine.wrap(function() return B() end) B=coroutine.wrap(function() return A() end) " +
+			"return A()": "cannot resume normal coroutine",
+		"local function f(n) return coroutine.wrap(function() return f(n+1) end)() end return f(1)": "C stack overflow",
+		"local function f(n) if n==0 then return 'done' end return coroutine.wrap(function() return f(n-1) end)() end " +
+			"return f(80)": "done",
+	} {
+		s, err := Compile(source)
+		require.NoError(t, err)
+		st := Take()
+		text := ""
+		err = st.Run(&Run{Script: s, Host: killer{st}, Among: NewScripts(),
+			Limits: Limits{Memory: 64 << 20, All: 64 << 20, Time: time.Hour}},
+			func(st *State, v glua.LValue) error {
+				text = st.textOf(v)
+				return nil
+			})
+		st.Release()
+		if err != nil {
+			text = err.(*Error).Text
+		}
+		assert.Contains(t, text, want, source)
+	}
+}
+
+// An array counts with its nils, in between and behind.
+func TestArraysOfNilsAreCounted(t *testing.T) {
+	assert.Contains(t, run(t, "local k={} for i=1,100 do local t={} t[1000000]=nil k[i]=t end return 1"), "memory")
+}
+
+// Hostile text takes the time of its length.
+func TestNumbersOfJSONAreReadOnce(t *testing.T) {
+	for text, want := range map[string]int{
+		"12": 2, "-0.5e+3x": 7, "1e": 1, "1.e2": 4, ".5": 2, ".": 0, "-": 0, "--1": 0, "0x1Fg": 4, "0xg": 1, "0x.8p-1": 7,
+		"infinityx": 8, "-infin": 4, "nanny": 3, "1-1": 1, "": 0, "e5": 0,
+	} {
+		assert.Equal(t, want, numberEnd(text), text)
+	}
+	assert.Equal(t, 100_000, numberEnd(strings.Repeat("1", 100_000)+strings.Repeat("a", 100_000)))
+}

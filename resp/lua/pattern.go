@@ -164,6 +164,7 @@ func (st *State) replace(m *matcher, out []byte, by glua.LValue, start, end int)
 	var v glua.LValue
 	switch by := by.(type) {
 	case glua.LString:
+		st.watch.step(len(by) / 8)
 		for i := 0; i < len(by); i++ {
 			c := by[i]
 			if out = st.watch.room(out, 1); c != '%' {

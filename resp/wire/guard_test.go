@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -594,5 +595,28 @@ func TestGuardPausesBeyondTheTimeToLogIn(t *testing.T) {
 		start := time.Now()
 		require.NoError(t, g.PauseFor(3*time.Second))
 		require.Equal(t, 3*time.Second, time.Since(start))
+	})
+}
+
+// hidden is a connection that hides its socket, and whose other end does not read.
+type hidden struct{ net.Conn }
+
+func (hidden) SyscallConn() (syscall.RawConn, error) { return nil, errors.ErrUnsupported }
+
+// Who pushes to the connection of another node over TLS never waits for that node.
+func TestGuardNeverBlocksOnAHiddenSocket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, client := net.Pipe()
+		g := NewGuard(hidden{server}, config.NewConnectionLimits(), nil)
+		g.SetAuthenticated(true)
+		_, err := g.Offer([]byte("reply"), false)
+		require.NoError(t, err)
+		g.Push([]byte(" push"))
+		got := make([]byte, len("reply push"))
+		_, err = io.ReadFull(client, got)
+		require.NoError(t, err)
+		require.Equal(t, "reply push", string(got))
+		client.Close()
+		g.Close()
 	})
 }

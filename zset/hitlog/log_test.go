@@ -221,3 +221,16 @@ func TestCallsOfAnyCost(t *testing.T) {
 	require.NoError(t, l.Check())
 	require.Equal(t, l.After(9)+10, l.Len())
 }
+
+// A reader changes nothing that is counted, though it may build an index.
+func TestReadingChangesNoWeight(t *testing.T) {
+	l := new(Log)
+	for i := range 1000 {
+		l.AddCall(&hasher, int64(i), fmt.Append(nil, "id", i), 1, 2)
+	}
+	clone := l.Clone()
+	before := clone.Weight()
+	_, ok := clone.Named([]byte("id500"))
+	require.True(t, ok)
+	require.Equal(t, before, clone.Weight())
+}

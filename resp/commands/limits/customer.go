@@ -177,18 +177,15 @@ func listIDs(c *command.Call) error {
 	}, writeUse)
 }
 
-// writeUse writes the id of a key with what it has used, unless the key is no limiter's.
+// writeUse writes the id of a key with what it has used, unless the policy cannot use the key.
 func writeUse(c *command.Call, k engine.Key) (written bool, err error) {
 	if !c.Tx.Exists(k) {
 		return false, nil
 	}
 	name, id, _ := policy.SplitKey(k.Name)
 	d, err := lookAt(c, name, k)
-	if err != nil {
-		if err == engine.ErrWrongType {
-			err = nil
-		}
-		return false, err
+	if err != nil { // it is no limiter's, or counts in another window
+		return false, nil
 	}
 	c.Reply.Mapping(4)
 	c.Reply.BulkString("id")

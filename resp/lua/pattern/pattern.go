@@ -127,6 +127,7 @@ func inClass(c, class byte) bool {
 
 // inSet reports whether c is in the set that begins at p and ends with the ] at end.
 func (m *Matcher) inSet(c byte, p, end int) bool {
+	m.step((end - p) / 16)
 	found := true
 	if m.Pattern[p+1] == '^' {
 		found = false
@@ -208,6 +209,7 @@ func (m *Matcher) match(s, p int) int {
 						m.Host.Fail("missing '[' after '%f' in pattern")
 					}
 					end := m.classEnd(p)
+					m.step((end - p) / 16)
 					var before, here byte
 					if s > 0 {
 						before = m.Source[s-1]
@@ -230,6 +232,7 @@ func (m *Matcher) match(s, p int) int {
 			}
 		}
 		end := m.classEnd(p)
+		m.step((end - p) / 16)
 		var suffix byte
 		if end < len(m.Pattern) {
 			suffix = m.Pattern[end]
