@@ -762,8 +762,8 @@ func unresumable(L, th *glua.LState) string {
 	return ""
 }
 
-// threadFor counts a thread for the first argument, a function of Lua, which is about to be made. It
-// returns what is to be called afterwards.
+// threadFor counts a thread for the first argument, a function of Lua, which is about to be made.
+// It returns what is to be called afterwards.
 func (st *State) threadFor(L *glua.LState) (made func()) {
 	if fn, ok := L.Get(1).(*glua.LFunction); !ok || fn.IsG {
 		argError(L, 1, "Lua function expected")

@@ -285,8 +285,8 @@ func invalidNumber(s string) bool {
 	return len(digits) > 2 && (strings.EqualFold(digits[:3], "inf") || strings.EqualFold(digits[:3], "nan"))
 }
 
-// mostNested is how many levels of tables are encoded or decoded, whatever a script sets: each takes
-// Go's stack, whose overflow would end the process. Redis stops at a level more.
+// mostNested is how many levels of tables are encoded or decoded, whatever a script sets: each
+// takes Go's stack, whose overflow would end the process. Redis stops there too.
 const mostNested = 7997
 
 // longestNumber reads the longest number that a text begins with, as strtod does. n is its length.

@@ -289,7 +289,7 @@ func (m *meter) run() int64 {
 				m.value(key)
 				m.value(value)
 			})
-			m.bytes += int64(cap(*interior.ArrayOf(v))) * perValue // also nils in between, and behind
+			m.bytes += int64(cap(*interior.ArrayOf(v))) * perValue // nils as well
 		case *glua.LFunction:
 			m.bytes += 128
 			for _, up := range v.Upvalues {

@@ -32,7 +32,7 @@ var (
 // Guard.writing protects all fields. It is not held while a write blocks.
 type sender struct {
 	raw     syscall.RawConn       // nil if the connection is not a socket: then sending blocks
-	secured bool                  // the connection hides its socket, as TLS does: the pump sends all
+	secured bool                  // it hides its socket, as TLS does: the pump sends all
 	try     func(fd uintptr) bool // trySend, bound once to avoid an allocation
 	piece   []byte                // the input of trySend
 	sent    int                   // bytes of piece that were written
