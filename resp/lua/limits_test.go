@@ -24,6 +24,12 @@ func (k killer) Overdue()                     { k.st.watch.killed.Store(true) }
 // run runs a script that may take no time and 8 MB, and returns its result as text or its error.
 func run(t testing.TB, source string) string {
 	t.Helper()
+	return runWithin(t, source, Limits{Memory: 8 << 20, All: 32 << 20, Time: time.Nanosecond})
+}
+
+// runWithin is run with other limits.
+func runWithin(t testing.TB, source string, limits Limits) string {
+	t.Helper()
 	s, err := Compile(source)
 	if err != nil {
 		return err.Error()
@@ -31,7 +37,6 @@ func run(t testing.TB, source string) string {
 	st := Take()
 	defer st.Release()
 	text := ""
-	limits := Limits{Memory: 8 << 20, All: 32 << 20, Time: time.Nanosecond}
 	err = st.Run(&Run{Script: s, Host: killer{st}, Among: NewScripts(), Limits: limits},
 		func(st *State, v glua.LValue) error {
 			text = st.textOf(v)
@@ -181,20 +186,7 @@ func TestNestingIsBounded(t *testing.T) {
 		"local function f(n) if n==0 then return 'done' end return coroutine.wrap(function() return f(n-1) " +
 			"end)() end return f(80)": "done",
 	} {
-		s, err := Compile(source)
-		require.NoError(t, err)
-		st := Take()
-		text := ""
-		err = st.Run(&Run{Script: s, Host: killer{st}, Among: NewScripts(),
-			Limits: Limits{Memory: 64 << 20, All: 64 << 20, Time: time.Hour}},
-			func(st *State, v glua.LValue) error {
-				text = st.textOf(v)
-				return nil
-			})
-		st.Release()
-		if err != nil {
-			text = err.(*Error).Text
-		}
+		text := runWithin(t, source, Limits{Memory: 64 << 20, All: 64 << 20, Time: time.Hour})
 		assert.Contains(t, text, want, source)
 	}
 }
@@ -202,6 +194,14 @@ func TestNestingIsBounded(t *testing.T) {
 // An array counts with its nils, in between and behind.
 func TestArraysOfNilsAreCounted(t *testing.T) {
 	assert.Contains(t, run(t, "local k={} for i=1,100 do local t={} t[1000000]=nil k[i]=t end return 1"), "memory")
+}
+
+// A thread that rests counts with its stack.
+func TestStacksOfThreadsAreCounted(t *testing.T) {
+	assert.Contains(t, runWithin(t, `local function f(n) if n == 0 then coroutine.yield() else f(n-1) end return 1 end
+		local k = {}
+		for i = 1, 300 do k[i] = coroutine.create(f) coroutine.resume(k[i], 1500) end return 1`,
+		Limits{Memory: 8 << 20, All: 32 << 20, Time: time.Hour}), "memory")
 }
 
 // Hostile text takes the time of its length.

@@ -299,6 +299,7 @@ func (m *meter) run() int64 {
 				}
 			}
 		case *glua.LState:
+			m.bytes += int64(interior.Registers(v)) * perValue
 			m.thread(v)
 		}
 	}

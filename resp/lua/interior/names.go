@@ -347,6 +347,11 @@ func Wanted(L *glua.LState) bool {
 	return private[int](private[unsafe.Pointer](unsafe.Pointer(L), frameOffset), resultsOffset) != 0
 }
 
+// Registers returns how many registers a thread has space for.
+func Registers(L *glua.LState) int {
+	return cap(private[[]glua.LValue](private[unsafe.Pointer](unsafe.Pointer(L), registryOffset), valuesOffset))
+}
+
 // registerValue returns the value of a register; nil: it is not in use.
 func registerValue(L *glua.LState, at int) glua.LValue {
 	values := private[[]glua.LValue](private[unsafe.Pointer](unsafe.Pointer(L), registryOffset), valuesOffset)
