@@ -20,7 +20,7 @@ build: ## build bin/rlserver
 # compiled from C. GOFLAGS is for the tests that build the server, too, so that they share the packages. Twice as many
 # packages as processors run at once, as some wait, and what takes longest begins first: integration, after the server,
 # which it builds, has been compiled. The tests, too, collect garbage less often. In make check, three packages run at once
-# on two processors, and make lint looks at them as the tests compile them.
+# on two processors.
 COMPILE := -dwarf=false -c=1
 FULL_FLAGS := '-gcflags=all=$(COMPILE)' '-gcflags=github.com/redis/go-redis/...=-N -l $(COMPILE)'
 OPTIMIZED := std rlserver/engine/... rlserver/zset/... rlserver/internal/... rlserver/resp/glob github.com/yuin/...
@@ -34,15 +34,14 @@ test: ## the tests in shuffled order, without those that take long, with short r
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck, line lengths, and whether the generated documentation is current
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt'ed:" $$unformatted; exit 1; fi
-	$(GO) vet -tags rueidis ./...
-	$$(GOFLAGS= $(GO) tool -n staticcheck) -tags rueidis ./...
+	GOGC=400 $(GO) vet -tags rueidis ./...
+	GOGC=400 $(GO) tool staticcheck -tags rueidis ./...
 	$(GO) test -count=1 -run '^TestLineLengths$$' ./integration
 	$(GO) run ./cmd/rlserver docs | diff -u docs/COMMANDS.md - || { echo "docs/COMMANDS.md is not current: run 'make docs'"; exit 1; }
 
 .PHONY: check
-check: ## all checks that a change must pass: make lint, and the tests with the race detector, which needs a C compiler
+check: lint ## all checks that a change must pass: the tests run with the race detector, which needs a C compiler
 	@test "$$($(GO) env CGO_ENABLED)" = 1 || { echo "the race detector needs a C compiler: install gcc"; exit 1; }
-	GOGC=400 $(MAKE) lint GOFLAGS="$$($(GO) env GOFLAGS) -race $(FULL_FLAGS)"
 	$(MAKE) test FULL="-race -tags rueidis"
 
 .PHONY: docs
