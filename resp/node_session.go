@@ -171,6 +171,7 @@ func (s *session) runOnGroup(words [][]byte) {
 		s.ReplyError("ERR this node cannot run the call: do all nodes have the same version?")
 		return
 	case group >= groups:
+		s.away.node.refused = true
 		s.reject(c, errNotHere)
 		return
 	case s.away.node.unknown:

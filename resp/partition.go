@@ -166,6 +166,7 @@ func (s *session) enterSlot(at int, pass bool) error {
 	switch {
 	case groups > 0:
 	case s.role == forOtherNode:
+		c.node.refused = true
 		return errNotHere
 	default:
 		return errClusterNo

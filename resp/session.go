@@ -195,6 +195,9 @@ func (s *session) flush() {
 	if queued := s.transaction.profileCount(); s.profile.queued.Load() != queued {
 		s.profile.queued.Store(queued)
 	}
+	if s.isForNode() {
+		s.guard.AwaitRoomFor(len(s.Reply.B)) // the link has calls of other clients as well
+	}
 	s.messages.Order()
 	s.guard.Offer(s.Reply.B, cap(s.Reply.B) > maxKeptReply)
 	s.messages.Sent() // before this one waits for its client: others wait for the delivery

@@ -76,6 +76,8 @@ func (standalone) connectServer(*parts, *resp.Options) {}
 
 func (standalone) open(*parts) error { return nil }
 
+var errNotLoaded = errors.New("stopped before the data was loaded; it is unchanged")
+
 // restore loads the data directory into the engine, and starts to write to it.
 func (standalone) restore(ctx context.Context, p *parts) error {
 	start := time.Now()
@@ -92,7 +94,7 @@ func (standalone) restore(ctx context.Context, p *parts) error {
 	}()
 	select {
 	case <-ctx.Done():
-		return errors.New("stopped before the data was loaded; it is unchanged")
+		return errNotLoaded
 	case err := <-failed:
 		if err == nil {
 			p.logRecovery(r, time.Since(start))

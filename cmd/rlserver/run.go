@@ -64,9 +64,15 @@ func serve(ctx context.Context, c setup, source clock.Source) error {
 	}
 	defer process.KeepHeap(process.HeapOptions{MaxMemory: p.settings.MaxMemory, InUse: p.server.MemoryTaken})()
 	if err := p.load(ctx); err != nil {
-		p.server.Shutdown(ctx) // closes the listeners that are served
+		drained, cancel := context.WithTimeout(ctx, drainTime)
+		defer cancel()
+		p.server.Shutdown(drained) // closes the listeners that are served
 		listen.CloseAll(p.listeners)
 		p.closeWeb()
+		if err == errNotLoaded && ctx.Err() == nil {
+			p.log.Info("stopped before the data was loaded", "reason", "SHUTDOWN")
+			return nil
+		}
 		return err
 	}
 	stops := p.start()

@@ -152,7 +152,7 @@ type Table struct {
 func NewTable() *Table { return &Table{byName: make(map[string]*Policy), marks: new(marks)} }
 
 // MarkOverridden notes that the policy of a name has overrides, also one that is added later.
-func (t *Table) MarkOverridden(name string) { t.marks.of(name).Store(true) }
+func (t *Table) MarkOverridden(name string) { t.marks.set(name) }
 
 // marks has, by the names of policies, whether they have had overrides.
 type marks struct {
@@ -163,6 +163,17 @@ type marks struct {
 func (m *marks) of(name string) *atomic.Bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.ofLocked(name)
+}
+
+// set notes overrides, before drop can forget the name.
+func (m *marks) set(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ofLocked(name).Store(true)
+}
+
+func (m *marks) ofLocked(name string) *atomic.Bool {
 	if m.byName == nil {
 		m.byName = make(map[string]*atomic.Bool)
 	}
@@ -272,7 +283,7 @@ func (s *Shared) Set(number uint64, list []*Policy, partial bool) {
 }
 
 // MarkOverridden is Table.MarkOverridden for this version and all later ones.
-func (s *Shared) MarkOverridden(name string) { s.marks.of(name).Store(true) }
+func (s *Shared) MarkOverridden(name string) { s.marks.set(name) }
 
 // Version returns the number of the version; 0 before the first Set, and for a nil Shared.
 func (s *Shared) Version() uint64 {

@@ -185,6 +185,7 @@ func (c *Clock) Continue(last int64) {
 		c.line.Store(&line{from: us, at: wall})
 	}
 	c.latest.Store(0) // forget the results of Now before the data was loaded
+	c.unique.Store(0)
 }
 
 // Check compares server time with the system clock. It must be called about once a second.

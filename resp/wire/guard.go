@@ -244,6 +244,16 @@ func (g *Guard) AwaitRoom() error {
 	return g.sender.wait(g)
 }
 
+// AwaitRoomFor waits until n bytes more can be offered without exceeding the hard limit, if that is
+// possible. It is for a client that must not be closed for them.
+func (g *Guard) AwaitRoomFor(n int) {
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	for s := &g.sender; s.err == nil && len(s.queue) > 0 && s.unread()+int64(n) > g.HardLimit(); {
+		s.taken.Wait()
+	}
+}
+
 // broken returns the error that ended sending, or nil.
 func (g *Guard) broken() error {
 	g.writing.Lock()
