@@ -65,7 +65,7 @@ func (l *Log) Named(name []byte) (found Hit, ok bool) {
 	ok = false
 	l.calls.find(id, func(c call) bool {
 		if ok = c.has(n); ok {
-			found = Hit{c.at, n, id}
+			found = Hit{c.at, n, c.id} // not nil, as that of an empty name may be
 		}
 		return !ok
 	})

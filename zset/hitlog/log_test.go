@@ -234,3 +234,17 @@ func TestReadingChangesNoWeight(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, before, clone.Weight())
 }
+
+// An empty id is one, also if its name is nil.
+func TestRemoveOfAnEmptyID(t *testing.T) {
+	l := new(Log)
+	l.Add(5, 1, 3)
+	l.AddCall(&hasher, 5, nil, 1, 2)
+	h, ok := l.Named(nil)
+	require.True(t, ok)
+	l.Remove(h)
+	require.Equal(t, 2, l.Len())
+	require.True(t, l.Has(5, 1))
+	_, ok = l.Named(nil)
+	require.False(t, ok)
+}
