@@ -329,21 +329,13 @@ func isHex(c byte) bool { return number.IsDigit(c) || 'a' <= c|0x20 && c|0x20 <=
 
 // mantissa returns the length of digits with a point at most; 0: there is no digit.
 func mantissa(s string, isDigit func(byte) bool) (n int) {
-	digits, point := 0, false
-	for ; n < len(s); n++ {
-		switch {
-		case isDigit(s[n]):
-			digits++
-		case s[n] == '.' && !point:
-			point = true
-		default:
-			if digits == 0 {
-				return 0
-			}
-			return n
+	points := 0
+	for ; n < len(s) && (isDigit(s[n]) || s[n] == '.' && points == 0); n++ {
+		if s[n] == '.' {
+			points++
 		}
 	}
-	if digits == 0 {
+	if n == points {
 		return 0
 	}
 	return n

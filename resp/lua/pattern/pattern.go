@@ -70,6 +70,7 @@ func (m *Matcher) classEnd(p int) int {
 		}
 		return p + 1
 	case '[':
+		begin := p - 1
 		if p < len(m.Pattern) && m.Pattern[p] == '^' {
 			p++
 		}
@@ -83,6 +84,7 @@ func (m *Matcher) classEnd(p int) int {
 				p++
 			}
 			if p < len(m.Pattern) && m.Pattern[p] == ']' {
+				m.step((p + 1 - begin) / 16)
 				return p + 1
 			}
 			if p >= len(m.Pattern) {
@@ -209,7 +211,6 @@ func (m *Matcher) match(s, p int) int {
 						m.Host.Fail("missing '[' after '%f' in pattern")
 					}
 					end := m.classEnd(p)
-					m.step((end - p) / 16)
 					var before, here byte
 					if s > 0 {
 						before = m.Source[s-1]
@@ -232,7 +233,6 @@ func (m *Matcher) match(s, p int) int {
 			}
 		}
 		end := m.classEnd(p)
-		m.step((end - p) / 16)
 		var suffix byte
 		if end < len(m.Pattern) {
 			suffix = m.Pattern[end]
