@@ -19,8 +19,7 @@ build: ## build bin/rlserver
 # make check optimizes all but go-redis, the largest package; make test only where its tests spend their time. Nothing is
 # compiled from C. GOFLAGS is for the tests that build the server, too, so that they share the packages. Twice as many
 # packages as processors run at once, as some wait, and what takes longest begins first: integration, after the server,
-# which it builds, has been compiled. The tests, too, collect garbage less often. In make check, three packages run at once
-# on two processors.
+# which it builds, has been compiled. The tests, too, collect garbage less often.
 COMPILE := -dwarf=false -c=1
 FULL_FLAGS := '-gcflags=all=$(COMPILE)' '-gcflags=github.com/redis/go-redis/...=-N -l $(COMPILE)'
 OPTIMIZED := std rlserver/engine/... rlserver/zset/... rlserver/internal/... rlserver/resp/glob github.com/yuin/...
@@ -29,7 +28,7 @@ QUICK_FLAGS := '-gcflags=all=-N -l $(COMPILE)' $(OPTIMIZED:%='-gcflags=%=$(COMPI
 .PHONY: test
 test: ## the tests in shuffled order, without those that take long, with short random histories; needs only Go (make lint has go vet)
 	$(if $(FULL),,CGO_ENABLED=0 GOGC=400) GOFLAGS="$$($(GO) env GOFLAGS) $(if $(FULL),$(FULL_FLAGS),$(QUICK_FLAGS))" \
-		$(GO) test $(or $(FULL),-short) -p $$(($$(getconf _NPROCESSORS_ONLN) * $(if $(FULL),3,4) / 2)) -toolexec='env GOGC=1600' -vet=off -shuffle=on -timeout=20m ./cmd/rlserver ./integration ./...
+		$(GO) test $(or $(FULL),-short) -p $$(($$(getconf _NPROCESSORS_ONLN) * $(if $(FULL),1,2))) -toolexec='env GOGC=1600' -vet=off -shuffle=on -timeout=20m ./cmd/rlserver ./integration ./...
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck, line lengths, and whether the generated documentation is current

@@ -25,7 +25,7 @@ func (n *Node) balance(ctx context.Context) {
 		n.checkTimeout()
 		within, cancel := context.WithTimeout(ctx, 2*n.options.Timeout)
 		defer cancel()
-		reasons := n.handOver(within, "the node was elected again after an order", false)
+		reasons := n.handOver(within, "the node was elected again after an order, or does not know the users", false)
 		if err := notHandedOver(reasons); err != nil {
 			n.warnOften("this node leads groups that it was told to hand over", "because", err)
 		}
@@ -247,8 +247,7 @@ func (n *Node) mayLead(number int, name string, kept time.Duration) bool {
 	n.mu.Lock()
 	should := n.others[name].report
 	n.mu.Unlock()
-	return up && !should.Leaving && !should.Declines[number] &&
-		n.Group(number).KeptUp(id) > kept
+	return up && should.mayLead(number) && n.Group(number).KeptUp(id) > kept
 }
 
 // give hands a group over to a node.

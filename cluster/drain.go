@@ -15,7 +15,8 @@ import (
 // A node gives leadership away by an order: CLUSTER FAILOVER, CLUSTER DRAIN, or its end. It tells
 // the others which groups it declines, until it is started again: nothing hands them to it. It may
 // still be elected, if no other replica can: then it hands the group over again, as soon as a
-// replica that may lead has stored what it proposes.
+// replica that may lead has stored what it proposes. A node that does not know the users of the
+// cluster yet declines all groups too: its clients get LOADING.
 
 // drainInterval is between two attempts of Drain.
 const drainInterval = 20 * time.Millisecond
@@ -77,11 +78,17 @@ func (n *Node) decline(which func(number int) bool) {
 	n.wake()
 }
 
+// declines reports whether this node hands a group over that it leads: it was told to, or has not
+// served clients for some time.
 func (n *Node) declines(number int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.declined[number]
+	return n.declined[number] || !n.serves() && time.Since(n.started) > servesAfter*n.options.balanceInterval
 }
+
+// servesAfter is how many intervals of the balancer a node that begins may take until it knows the
+// users.
+const servesAfter = 5
 
 // Drained reports whether this node declines all groups.
 func (n *Node) Drained() bool {
@@ -125,7 +132,7 @@ func (n *Node) takers(number int) (names []string) {
 	defer n.mu.Unlock()
 	for _, name := range n.Map().Replicas[number] {
 		r := n.others[name].report
-		if name != n.self.Name && n.upLocked(name) && !r.Leaving && !r.Declines[number] {
+		if name != n.self.Name && n.upLocked(name) && r.mayLead(number) {
 			names = append(names, name)
 		}
 	}

@@ -128,6 +128,7 @@ type Report struct {
 	Order      uint64         // of its reports since the start
 	Leaving    bool           // the node is about to stop: it should not lead
 	Declines   map[int]bool   // groups that it should not be handed
+	Unserving  bool           // it declines all of them, as it does not know the users
 	Clock      int64          // its system clock, Unix µs
 	SyncTime   time.Duration  // that its disk takes to sync entries, 0 if that is not known
 	Leads      map[int]uint64 // terms, by group
@@ -143,6 +144,9 @@ type Report struct {
 	Trusts  []string           // nodes whose replicas its own ones speak with
 	Wanted  wanted.Message     // for the node that gets the report
 }
+
+// mayLead reports whether the node may be handed a group.
+func (r *Report) mayLead(number int) bool { return !r.Leaving && !r.Unserving && !r.Declines[number] }
 
 // differs reports whether two reports of a node differ in what the members of groups depend on.
 func (r *Report) differs(other *Report) bool {
@@ -162,7 +166,7 @@ type Replica struct {
 // report returns what this node reports to another.
 func (n *Node) report(to string) Report {
 	r := Report{
-		Node: n.self.Name, Member: n.itself(), Leaving: n.leaving.Load(),
+		Node: n.self.Name, Member: n.itself(), Leaving: n.leaving.Load(), Unserving: !n.serves(),
 		Leads: make(map[int]uint64), Committed: make(map[int]uint64),
 		Members: make(map[int][]group.Server), Replicas: make(map[int]Replica),
 		Digests: make(map[int]group.Digest), KeepUp: make(map[int][]group.ReplicaID),

@@ -53,11 +53,10 @@ func (n *Node) follow(m *Map) {
 	}
 	n.mu.Lock()
 	n.m = m
-	for _, member := range m.Members {
-		if before := o.m.Member(member.Name); before != nil && before.Address != member.Address {
-			delete(n.addresses, member.Name)
-		}
-	}
+	maps.DeleteFunc(n.addresses, func(name string, _ string) bool {
+		before, now := o.m.Member(name), m.Member(name)
+		return now == nil || before == nil || before.Address != now.Address
+	})
 	n.pruneLocked()
 	n.mu.Unlock()
 	n.takePolicies(m) // before anybody sees that this node has the map

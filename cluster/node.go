@@ -252,6 +252,9 @@ func (n *Node) resume(state *saved) error {
 	n.saved.History = append(n.saved.History, n.nonce)
 	n.saved.History = n.saved.History[max(0, len(n.saved.History)-maxStarts):]
 	n.mu.Unlock()
+	if n.m != nil {
+		n.takeUsers()
+	}
 	if err == nil && state != nil && mayBeCut(state) {
 		n.log.Warn("the machine was restarted while this node was running without --appendfsync always: the " +
 			"ends of its logs may be missing. It must not vote with them, and gets its groups from the other nodes")

@@ -139,7 +139,7 @@ func (n *Node) atRisk(number int, want []string) string {
 		switch {
 		case !s.Voter:
 			continue
-		case n.stays(s.ID, by):
+		case n.stays(number, s.ID, by):
 			stay = append(stay, s.ID)
 		default:
 			missing = append(missing, s.ID.Node)
@@ -168,7 +168,7 @@ func (n *Node) atRisk(number int, want []string) string {
 
 // stays reports whether a replica of a group is there, stores what its leader proposes and is not
 // about to stop.
-func (n *Node) stays(id group.ReplicaID, by leader) bool {
+func (n *Node) stays(number int, id group.ReplicaID, by leader) bool {
 	if !slices.Contains(by.keepUp, id) {
 		return false
 	}
@@ -177,5 +177,6 @@ func (n *Node) stays(id group.ReplicaID, by leader) bool {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.upLocked(id.Node) && !n.others[id.Node].report.Leaving
+	r := n.others[id.Node].report // after a restart without its data it has another replica
+	return n.upLocked(id.Node) && !r.Leaving && r.Replicas[number].Instance == id.Instance
 }

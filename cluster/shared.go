@@ -27,8 +27,9 @@ type Users interface {
 	// ApplyUsers returns the users after a change, and how many were deleted. The text of an error
 	// is for the client that has asked for the change.
 	ApplyUsers(lines []string, change []byte) (after []string, deleted int, err error)
-	// TakeUsers makes the users of this node those of the cluster.
-	TakeUsers(lines []string)
+	// TakeUsers makes the users of this node those of the cluster. If they are not confirmed, they
+	// may be older than the cluster's: they log in, but nothing of the cluster is theirs yet.
+	TakeUsers(lines []string, confirmed bool)
 }
 
 // maxUsers is the size of all users together, in bytes: the map is one entry of the log.
@@ -116,8 +117,8 @@ func (n *Node) ChangeUsers(change []byte, within time.Duration) (deleted int, re
 	}
 }
 
-// confirmUsers notes that this node has the map that the leader of group 0 has: from now on it
-// takes over the users of its map.
+// confirmUsers notes that this node has the map that the leader of group 0 has: from now on the
+// users of its map are those of the cluster.
 func (n *Node) confirmUsers() {
 	if n.options.Users != nil && !n.confirmed.Load() && n.Map().Users != nil {
 		n.confirmed.Store(true)
@@ -127,15 +128,18 @@ func (n *Node) confirmUsers() {
 
 // takeUsers takes over the users of the map.
 func (n *Node) takeUsers() {
-	if n.options.Users == nil || !n.confirmed.Load() {
+	if n.options.Users == nil {
 		return
 	}
 	n.taking.Lock() // so that the latest map is the last
 	defer n.taking.Unlock()
-	if m := n.Map(); m.Users != nil {
-		n.options.Users.TakeUsers(m.Users)
+	if m := n.known(); m.Users != nil {
+		n.options.Users.TakeUsers(m.Users, n.confirmed.Load())
 	}
 }
+
+// serves reports whether clients are served here: this node knows the users.
+func (n *Node) serves() bool { return n.options.Users == nil || n.confirmed.Load() }
 
 // The map also has the policies of the cluster. All engines of a node use those of the latest map
 // that it knows. The leaders of all groups are told of a change, and the log of each group says

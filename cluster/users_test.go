@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"rlserver/cluster/clustertest"
 )
 
 // fakeUsers are users of which a change adds one.
@@ -27,7 +29,7 @@ func (u *fakeUsers) ApplyUsers(lines []string, change []byte) ([]string, int, er
 	return append(slices.Clone(lines), string(change)), 0, nil
 }
 
-func (u *fakeUsers) TakeUsers(lines []string) {
+func (u *fakeUsers) TakeUsers(lines []string, _ bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.lines = lines
@@ -75,4 +77,52 @@ func TestTheLogNamesANodeWithoutTheChangedUsers(t *testing.T) {
 	assert.Contains(t, f.log.get(), "level=WARN msg=\"node c does not have the changed users yet")
 	require.NoError(t, f.start(2))
 	f.eventually("it has them when it is back", func() error { return all("default", "ann", "ben") })
+}
+
+// A node that has started while group 0 has no leader does not know the users: it leads no group
+// that another one can lead.
+func TestANodeWithoutUsersIsHandedNoGroup(t *testing.T) {
+	clustertest.Long(t)
+	t.Parallel()
+	users := make([]fakeUsers, 5)
+	f := newFleet(t, 5, func(i int, o *Options) { o.Users = &users[i] })
+	f.startAll()
+	f.stable()
+	f.matches("a", "b", "c", "d", "e")
+	index := func(name string) int { return int(name[0] - 'a') }
+	replicas := f.nodes[0].Map().Replicas
+	down := replicas[0][:2]
+	number := slices.IndexFunc(replicas, func(names []string) bool {
+		return !slices.ContainsFunc(down, func(name string) bool { return names[0] == name || names[1] == name })
+	})
+	require.Positive(t, number, "%v", replicas)
+	first, second := index(replicas[number][0]), index(replicas[number][1])
+	f.stop(index(down[0]))
+	f.stop(index(down[1]))
+	f.stop(first)
+	leads := func() error {
+		if led := f.nodes[second].led(); !slices.Contains(led, number) {
+			return fmt.Errorf("it leads %v", led)
+		}
+		return nil
+	}
+	f.eventually("the second node leads the group", leads)
+	require.NoError(t, f.start(first))
+	id, _ := f.nodes[first].replicaOn(number, f.nodes[first].Name())
+	f.eventually("the first one has kept up for longer than it takes to be handed the group", func() error {
+		if kept := f.nodes[second].Group(number).KeptUp(id); kept < 10*balanceAfter*100*time.Millisecond {
+			return fmt.Errorf("for %v", kept)
+		}
+		return nil
+	})
+	require.NoError(t, leads())
+	require.NoError(t, f.nodes[second].Group(number).HandOver(t.Context(), "a test"))
+	f.eventually("it leads, and hands the group over", leads)
+	require.NoError(t, f.start(index(down[0])))
+	f.eventually("it knows the users, and is handed the group", func() error {
+		if led := f.nodes[first].led(); !slices.Contains(led, number) {
+			return fmt.Errorf("it leads %v", led)
+		}
+		return nil
+	})
 }

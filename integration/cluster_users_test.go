@@ -185,3 +185,36 @@ func TestANodeThatJoinsHasTheUsers(t *testing.T) {
 		assert.NoError(t, c.proxied(1, 2).Set(t.Context(), string(rune('a'+n)), n, 0).Err())
 	}
 }
+
+// TestANodeThatIsAloneKnowsTheUsers starts a node again of whose cluster no majority is left: its
+// clients log in as they did before, nobody changes users, and whoever has logged in as a user that
+// is another one by now has to log in again.
+func TestANodeThatIsAloneKnowsTheUsers(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3, patient...)
+	require.NoError(t, c.client(0).Do(t.Context(), "ACL", "SETUSER", "ann", "on", ">before", "~*", "+@all").Err())
+	require.NoError(t, c.client(0).Do(t.Context(), "ACL", "SETUSER", "default", "off").Err())
+	has := func(i int, password string) bool {
+		return c.as(c.ports[i], "ann", password).Do(t.Context(), "ACL", "WHOAMI").Err() == nil
+	}
+	await(t, func() bool { return has(2, "before") })
+	c.stop(2)
+	require.NoError(t, c.as(c.ports[0], "ann", "before").
+		Do(t.Context(), "ACL", "SETUSER", "ann", "resetpass", ">after").Err())
+	await(t, func() bool { return has(1, "after") })
+	c.kill(0)
+	c.kill(1)
+	c.start(2)
+
+	assert.ErrorContains(t, c.client(2).Info(t.Context()).Err(), "NOAUTH")
+	ann := c.as(c.ports[2], "ann", "before").Conn()
+	defer ann.Close()
+	require.Contains(t, ann.Info(t.Context()).Val(), "loading:1")
+	assert.ErrorContains(t, ann.Do(t.Context(), "ACL", "SETUSER", "eve", "on").Err(), "LOADING")
+	assert.ErrorContains(t, ann.Get(t.Context(), "k").Err(), "LOADING")
+	c.start(0)
+	c.start(1)
+	await(t, func() bool { return has(2, "after") })
+	assert.Error(t, ann.Ping(t.Context()).Err())
+	assert.False(t, has(2, "before"))
+}

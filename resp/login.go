@@ -201,6 +201,9 @@ func (s *Server) changeOwnUsers(c *command.Call, change acl.Change) (deleted int
 
 // changeUsers implements command.Env.ChangeUsers for a node of a cluster.
 func (s *Server) changeUsers(c *command.Call, change acl.Change) (deleted int, err error) {
+	if s.executor.LoadingSince() != 0 { // who has logged in may not be a user any more
+		return 0, command.ErrLoading
+	}
 	ss := sessionOf(c)
 	if change.Load != "" {
 		if change.Replace, err = s.Users.Read(change.Load); err != nil {
@@ -238,18 +241,25 @@ func (s *Server) ApplyUsers(lines []string, change []byte) (after []string, dele
 	return after, deleted, nil
 }
 
-// TakeUsers replaces the users by those of the cluster. After its first call clients are served.
-func (s *Server) TakeUsers(lines []string) {
+// TakeUsers replaces the users by those of the cluster. After its first call with confirmed ones
+// clients are served. Whoever has logged in before has to do so again if the users were others.
+func (s *Server) TakeUsers(lines []string, confirmed bool) {
 	changed, err := s.Users.Sync(lines)
 	if err != nil {
 		s.Log.Error("the users of the cluster are invalid: this node keeps its present users",
 			"error", err)
 		return
 	}
+	loading := s.executor.LoadingSince() != 0
+	if changed && loading {
+		for _, ss := range s.findClients(clientfilter.Filter{}) {
+			ss.close(nil)
+		}
+	}
 	if changed {
 		s.usersChanged(nil)
 	}
-	if s.executor.LoadingSince() != 0 {
+	if confirmed && loading {
 		s.SetLoading(false)
 	}
 }

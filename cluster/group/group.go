@@ -99,10 +99,11 @@ type Group struct {
 
 // running is raft on a group's files. A rebuild replaces it.
 type running struct {
-	raft   *raft.Raft
-	fsm    *fsm
-	files  files
-	trans  *raft.NetworkTransport
+	raft             *raft.Raft
+	fsm              *fsm
+	files            files
+	trans, snapshots *raft.NetworkTransport
+
 	notify chan bool     // leadership begins, ends
 	fresh  chan struct{} // capacity 1: the replica has been replaced by a snapshot
 	regain chan struct{} // capacity 1: leadership could not be handed over
@@ -120,6 +121,13 @@ type running struct {
 	ended     chan struct{}             // closed by shutdown
 	started   atomic.Pointer[raft.Raft] // raft, for the fsm, which runs before raft is set
 }
+
+// A replica has stored, synced and restored a snapshot within snapshotTimeout for each snapshotScale
+// bytes, also with a slow disk: whoever has sent it learns that only at the end.
+const (
+	snapshotTimeout = 10 * time.Second
+	snapshotScale   = 16 << 20
+)
 
 // maxAppended is how many entries a message to a follower has at most: some 4 MB, which have to
 // arrive within a quarter of the timeout.
@@ -215,10 +223,15 @@ func (g *Group) open() (run *running, err error) {
 	run.fsm.replica.Store(newReplica(g.options.Engine))
 	connectionEnded := make(chan struct{}, 1)
 	run.layer = g.options.Layer()
+	calling := stream{run.layer, g.options.id(), connectionEnded}
 	run.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream:  stream{run.layer, g.options.id(), connectionEnded},
-		MaxPool: 2, Timeout: g.options.Timeout / 4, Logger: config.Logger,
+		Stream: calling, MaxPool: 2, Timeout: g.options.Timeout / 4, Logger: config.Logger,
 	})
+	run.snapshots = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: outgoing{calling, make(chan struct{})}, Timeout: max(snapshotTimeout, g.options.Timeout),
+		Logger: config.Logger,
+	})
+	run.snapshots.TimeoutScale = snapshotScale
 	last := func() uint64 {
 		if started := run.started.Load(); started != nil {
 			return started.LastIndex()
@@ -227,12 +240,13 @@ func (g *Group) open() (run *running, err error) {
 	}
 	again := func(term uint64, to raft.ServerID) bool { return g.sendAgain(run, term, to) }
 	calls := prefixed{transport{
-		run.trans, &g.leadership, g.options.Timeout, again, last, &run.peers, run.ended,
+		run.trans, run.snapshots, &g.leadership, g.options.Timeout, again, last, &run.peers, run.ended,
 		g.options.Speaks,
 	}, run.calls}
 	started, err := raft.NewRaft(config, run.fsm, run.files.cache, run.files.log, run.files.snapshots, calls)
 	if err != nil {
 		run.trans.Close()
+		run.snapshots.Close()
 		run.files.log.Close()
 		run.fsm.replica.Load().Engine.Discard()
 		return nil, fmt.Errorf("group %d cannot be opened: %w", g.options.Number, err)
@@ -275,7 +289,7 @@ func (run *running) close(why error) error {
 	last.discard(why)
 	last.Engine.Discard()
 	run.work.Wait()
-	return errors.Join(err, run.trans.Close(), run.files.log.Close())
+	return errors.Join(err, run.trans.Close(), run.snapshots.Close(), run.files.log.Close())
 }
 
 // broken is called when this replica cannot go on: its log cannot be applied. The other replicas

@@ -201,6 +201,7 @@ var errStopping = errors.New("the node stops")
 // transport notes that this node was asked to take over: only its calls for votes say so.
 type transport struct {
 	*raft.NetworkTransport
+	snapshots  *raft.NetworkTransport // sends them: its timeout is longer
 	leadership *leadership
 	// patience is longer than an answer may take, after which a pipeline fails by itself
 	patience time.Duration

@@ -38,7 +38,7 @@ func TestAPipelineThatIsStuckIsClosed(t *testing.T) {
 // transport returns a transport of a node that runs.
 func (n *node) transport(patience time.Duration, again func(uint64, raft.ServerID) bool, p *peers) transport {
 	run := n.group.running.Load()
-	return transport{run.trans, &n.group.leadership, patience, again, run.raft.LastIndex, p, nil, nil}
+	return transport{run.trans, run.snapshots, &n.group.leadership, patience, again, run.raft.LastIndex, p, nil, nil}
 }
 
 // Entries that a replica does not get, as it cannot be reached, are sent again as long as that is

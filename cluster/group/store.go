@@ -136,6 +136,22 @@ func (s stream) Accept() (net.Conn, error) {
 	return watched{c, s.ended}, nil
 }
 
+// outgoing is a stream for calls of this replica alone.
+type outgoing struct {
+	stream
+	closed chan struct{}
+}
+
+func (o outgoing) Accept() (net.Conn, error) {
+	<-o.closed
+	return nil, net.ErrClosed
+}
+
+func (o outgoing) Close() error {
+	close(o.closed)
+	return nil
+}
+
 // Network implements net.Addr.
 func (id ReplicaID) Network() string { return "replica" }
 

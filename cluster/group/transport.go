@@ -131,7 +131,7 @@ func (t transport) InstallSnapshot(
 		}
 		return errNotSent
 	}
-	return t.ask(id, func() error { return t.NetworkTransport.InstallSnapshot(id, at, call, reply, data) })
+	return t.ask(id, func() error { return t.snapshots.InstallSnapshot(id, at, call, reply, data) })
 }
 
 func isClosed(c <-chan struct{}) bool {
