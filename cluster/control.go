@@ -123,6 +123,7 @@ type peer struct {
 	n      *Node
 	dial   func() (net.Conn, error)
 	client *rpc.Client // nil: there is no connection
+	conn   net.Conn
 }
 
 var errTooLong = errors.New("no answer in time")
@@ -136,8 +137,9 @@ func (p *peer) call(method string, args, reply any, timeout time.Duration) (err 
 			return err
 		}
 		p.n.seeOwnAddress(c)
-		p.client = rpc.NewClient(c)
+		p.client, p.conn = rpc.NewClient(c), c
 	}
+	p.conn.SetWriteDeadline(time.Now().Add(timeout)) // a large map waits for the other node to read
 	select {
 	case done := <-p.client.Go("Cluster."+method, args, reply, make(chan *rpc.Call, 1)).Done:
 		err = done.Error

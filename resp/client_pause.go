@@ -71,7 +71,8 @@ func (s *session) ChangesPaused() bool { return s.server.currentPause() != nil }
 // runAfterPause runs a call when it is no longer held back. No lock is held.
 func (s *session) runAfterPause(p command.Prepared) {
 	p.Words = command.CloneWords(p.Words)
-	s.flushBefore()
+	s.flush() // messages need not wait
+	s.beginReply()
 	if s.awaitPause(&p) {
 		s.run(p.Words)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"rlserver/resp/command"
 	"rlserver/resp/config"
+	"rlserver/resp/lua"
 )
 
 // What a client does that does not read, that is paused, or that is killed, beside other parts.
@@ -149,4 +150,39 @@ func TestASessionThatPanicsEndsItsConnection(t *testing.T) {
 	c.requireClosed()
 	assert.Equal(t, "+OK", other.do("SET k 2"))
 	other.eventually("it has left", func() bool { return other.number("connected_clients") == 1 })
+}
+
+// A client with tracking whose call is held back gets messages and invalidations meanwhile.
+func TestAPausedClientGetsMessages(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c, held := ts.dial(), ts.dial()
+	require.Contains(t, held.do("HELLO 3"), "proto :3")
+	require.Equal(t, "+OK", held.do("CLIENT TRACKING ON"))
+	require.Equal(t, ">3 $9 subscribe $4 news :1", held.do("SUBSCRIBE news"))
+	require.Equal(t, "_", held.do("GET cached"))
+	require.Equal(t, "+OK", c.do("CLIENT PAUSE 1000000 WRITE"))
+	io.WriteString(held, frame("SET", "k", "v"))
+	require.Eventually(t, func() bool { return ts.held.Load() == 1 }, time.Minute, time.Millisecond)
+	require.Equal(t, ":1", c.do("PUBLISH news 1"))
+	assert.Equal(t, ">3 $7 message $4 news $1 1 ", held.read())
+	require.Equal(t, "+OK", c.do("CLIENT UNPAUSE"))
+	assert.Equal(t, "+OK", held.read())
+}
+
+// SCRIPT LOAD that still compiles when a pause begins adds its script after the pause.
+func TestPauseHoldsScriptsThatAreCompiled(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c, loads := ts.dial(), ts.dial()
+	text := "return 1 --" + strings.Repeat("x", 20<<10) // compiled one at a time
+	ts.Env.Scripts.Compiling.Lock()
+	io.WriteString(loads, frame("SCRIPT", "LOAD", text))
+	c.eventually("it compiles", func() bool { return strings.Contains(c.do("CLIENT LIST"), "cmd=script|load") })
+	require.Equal(t, "+OK", c.do("CLIENT PAUSE 1000000 WRITE"))
+	ts.Env.Scripts.Compiling.Unlock()
+	require.Eventually(t, func() bool { return ts.held.Load() == 1 }, time.Minute, time.Millisecond)
+	sha := lua.SHA1(text)
+	assert.Equal(t, "*1 :0", c.do("SCRIPT EXISTS "+sha))
+	require.Equal(t, "+OK", c.do("CLIENT UNPAUSE"))
+	assert.Equal(t, "$40 "+sha+" ", loads.read())
+	assert.Equal(t, "*1 :1", c.do("SCRIPT EXISTS "+sha))
 }

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"io"
 	"math/rand/v2"
 	"sync/atomic"
@@ -196,7 +197,10 @@ func (s *session) flush() {
 		s.profile.queued.Store(queued)
 	}
 	if s.isForNode() {
-		s.guard.AwaitRoomFor(len(s.Reply.B)) // the link has calls of other clients as well
+		if cap(s.Reply.B)-len(s.Reply.B) > maxKeptReply { // all of it counts as unread
+			s.Reply.B = bytes.Clone(s.Reply.B)
+		}
+		s.guard.AwaitRoomFor(cap(s.Reply.B)) // the link has calls of other clients as well
 	}
 	s.messages.Order()
 	s.guard.Offer(s.Reply.B, cap(s.Reply.B) > maxKeptReply)

@@ -184,7 +184,11 @@ func writeUse(c *command.Call, k engine.Key) (written bool, err error) {
 	}
 	name, id, _ := policy.SplitKey(k.Name)
 	d, err := lookAt(c, name, k)
-	if err != nil { // it is no limiter's, or counts in another window
+	switch err {
+	case nil:
+	case errPoliciesChanged, engine.ErrOldPolicies:
+		return false, err
+	default: // it is no limiter's, or counts in another window
 		return false, nil
 	}
 	c.Reply.Mapping(4)

@@ -145,16 +145,27 @@ func scriptKill(c *command.Call) error {
 }
 
 func scriptLoad(c *command.Call) error {
-	err := changeable(c)
-	if err != nil {
-		return err
+	paused := c.Conn.ChangesPaused
+	if c.Executing { // under locks, for which CLIENT PAUSE waits
+		paused = nil
 	}
-	e, err := add(c, string(c.Args.Next()), true, nil)
-	if err != nil {
-		return err
+	for text := string(c.Args.Next()); ; {
+		err := changeable(c)
+		if err != nil {
+			return err
+		}
+		e, err := add(c, text, true, paused)
+		if err != nil {
+			return err
+		}
+		if s := c.Env.Engine.Scripts.Find([]byte(e.SHA)); s != nil && s.Loaded {
+			c.Reply.BulkString(e.SHA)
+			return nil
+		}
+		if !c.Conn.AwaitChanges() { // a pause has begun since the call was checked
+			return nil
+		}
 	}
-	c.Reply.BulkString(e.SHA)
-	return nil
 }
 
 // maxEvaled is how many scripts that came with EVAL are kept, as in Redis 7.4. Those of SCRIPT
