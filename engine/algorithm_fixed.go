@@ -14,10 +14,10 @@ var fixed = algorithm{
 		o := object.FixedIn(p.object)
 		state, d, ok := p.limit.Fixed.Take(o.Count(), tx.now, p.cost)
 		if !ok {
-			if p.object = tx.former(p.limit.Key, p.object); p.object != nil {
+			if p.object = tx.former(p.object); p.object != nil {
 				return otherWindow(p.limit.Key, o)
 			}
-			p.book = nil
+			p.book, p.drop = nil, true
 			state, d, _ = p.limit.Fixed.Take(limit.Count{}, tx.now, p.cost)
 		}
 		p.answer = d

@@ -38,7 +38,19 @@ var slide = algorithm{
 		return d
 	},
 	admitsFrom: func(tx *Tx, p *part, t int64) int64 {
-		if p.repeated || tx.log.After(float64(tx.now)) == tx.log.Len() {
+		switch {
+		case p.repeated:
+			rules := tx.rulesOf(p)
+			at, _ := tx.log.Admitted(p.limit.ID)
+			if window := (limit.Window{Length: limit.Longest(rules)}); t < limit.After(limit.Lapse(at), window.Length) {
+				return t
+			}
+			for i := range rules {
+				if max(p.cost, 1) > rules[i].Limit {
+					return limit.Never
+				}
+			}
+		case tx.log.After(float64(tx.now)) == tx.log.Len():
 			return t
 		}
 		if p.book != nil {

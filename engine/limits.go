@@ -91,6 +91,7 @@ type part struct {
 	limit   *Limit // on this key, or the first of several sliding windows
 	first   int    // its index
 	several bool   // there are more windows
+	drop    bool   // what another definition has left under the key goes when the call is recorded
 	asks    bool   // the limit may deny the call
 	object  object.Object
 	book    *reserve.Book
@@ -119,7 +120,7 @@ func (tx *Tx) addPart(l *Limit, i int, o object.Object) *part {
 	p := &tx.parts[n]
 	// decide sets the answer and the effect. They are large: clearing them first would slow each
 	// decision down measurably.
-	p.limit, p.first, p.several, p.object, p.repeated, p.trim = l, i, false, o, false, 0
+	p.limit, p.first, p.several, p.drop, p.object, p.repeated, p.trim = l, i, false, false, o, false, 0
 	x := object.ExtensionOf(o)
 	p.cost, p.asks, p.book, p.ban = l.Cost, true, x.Reservations(), x.Bans()
 	p.renewed, p.known = 0, 0
@@ -200,13 +201,15 @@ func (tx *Tx) findParts(limits []Limit, peek bool) error {
 			p.several = true
 			continue
 		}
-		o := tx.lookupFor(a, l.Key)
+		o, drop := tx.lookupFor(a, l.Key), false
 		if !a.fits(o) || a.id == namesHits && tx.leased(o) {
-			if o = tx.former(l.Key, o); !a.fits(o) {
+			if o = tx.former(o); !a.fits(o) {
 				return ErrWrongType
 			}
+			drop = true
 		}
-		tx.addPart(l, i, o).asks = l.Cost > 0 || peek
+		p := tx.addPart(l, i, o)
+		p.asks, p.drop = l.Cost > 0 || peek, drop
 	}
 	return nil
 }
@@ -289,7 +292,8 @@ func (tx *Tx) leaving(answer limit.Decision) limit.Decision {
 	for i := range tx.parts {
 		p := &tx.parts[i]
 		reset := p.answer.ResetAfter
-		if p.answer.Allowed && p.cost > 0 && (!p.repeated || p.renewed > 0) {
+		banned := p.limit.Ban != nil && p.ban.Left(tx.now) > 0
+		if (p.answer.Allowed || banned) && p.cost > 0 && (!p.repeated || p.renewed > 0) {
 			admits := p.verdict
 			p.cost = 0
 			_ = tx.decidePart(p) // it has no error: the call had none
@@ -345,6 +349,7 @@ func (tx *Tx) admitsFrom(p *part, t int64) int64 {
 
 // recordPart records an admitted call. It returns the key's object afterwards.
 func (tx *Tx) recordPart(p *part) object.Object {
+	tx.dropFormer(p)
 	if p.limit.Hold.TTL > 0 && p.limit.algorithm().alone != nil {
 		return tx.reserve(p)
 	}
@@ -356,6 +361,14 @@ func (tx *Tx) recordPart(p *part) object.Object {
 		expireAt = tx.withBook(p, expireAt)
 	}
 	return tx.recordUntil(p, expireAt)
+}
+
+// dropFormer deletes what another definition of a policy has left under the key.
+func (tx *Tx) dropFormer(p *part) {
+	if o := tx.find(tx.db, p.limit.Key); p.drop && o != nil {
+		tx.delete(p.limit.Key, o)
+	}
+	p.drop = false
 }
 
 // recordUntil records a call, and sets the deadline of the key, Unix ms.

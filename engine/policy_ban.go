@@ -10,9 +10,9 @@ import (
 )
 
 // anyBanned reports whether one of the limits denies by a ban.
-func (tx *Tx) anyBanned(limits []Limit) bool {
+func (tx *Tx) anyBanned(limits []Limit, peek bool) bool {
 	for i := range limits {
-		if limits[i].Ban != nil && object.BannedAt(tx.find(tx.db, limits[i].Key), tx.now) {
+		if limits[i].Ban != nil && (limits[i].Cost > 0 || peek) && object.BannedAt(tx.find(tx.db, limits[i].Key), tx.now) {
 			return true
 		}
 	}
@@ -36,6 +36,10 @@ func (tx *Tx) decideBanning(limits []Limit) (limit.Decision, error) {
 // caused one.
 func (tx *Tx) countDenial(l *Limit) (banned bool) {
 	o := tx.e.unpacked(tx.db, l.Key, tx.find(tx.db, l.Key))
+	if !l.algorithm().fits(o) { // what another definition has left, see former
+		tx.delete(l.Key, o)
+		o = nil
+	}
 	x := object.ExtensionOf(o)
 	if x.Bans().Left(tx.now) > 0 {
 		return false

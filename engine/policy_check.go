@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 
 	"rlserver/engine/limit"
@@ -72,7 +73,7 @@ func (tx *Tx) Check(call CheckCall) (answer limit.Decision, err error) {
 	bind, shadows, m := c.limits[:c.binding], c.limits[c.binding:], manner{peek: !asks(c.limits)}
 	m.charge = call.Force && !m.peek
 	c.charges = m.charge
-	repeated := call.ID != nil && call.TTL == 0 && !tx.anyBanned(bind) && tx.repeats(bind, call.ID, m.peek)
+	repeated := call.ID != nil && call.TTL == 0 && !tx.anyBanned(bind, m.peek) && tx.repeats(bind, call.ID, m.peek)
 	switch {
 	case len(bind) == 0:
 		answer = tx.tryAll(shadows, m)
@@ -250,7 +251,28 @@ func (tx *Tx) repeat(limits []Limit, m manner) (answer limit.Decision, err error
 		}
 		answer = and(answer, d, i)
 	}
-	return answer, nil
+	if lacking && limit.After(tx.now, answer.RetryAfter) >= tx.knownUntil(limits, m.peek) {
+		tx.DryRun(func() { answer, err = tx.all(limits, m) }) // then it is another call
+	}
+	return answer, err
+}
+
+// knownUntil returns when the first sliding window of which a repeated call asks something forgets
+// its id, Unix ms.
+func (tx *Tx) knownUntil(limits []Limit, peek bool) int64 {
+	until := int64(math.MaxInt64)
+	for i := range limits {
+		l := &limits[i]
+		if l.algorithm().id != namesHits || l.Cost == 0 && !peek {
+			continue
+		}
+		o := tx.lookupPacked(l.Key)
+		tx.log.Load(o, &tx.few)
+		if at, ok := tx.log.Admitted(l.ID); ok {
+			until = min(until, limit.After(limit.Lapse(at), l.Slide.Length), goneAt(o))
+		}
+	}
+	return until
 }
 
 // look returns the answer of one limit to a peek.
@@ -262,9 +284,10 @@ func (tx *Tx) look(one []Limit) (d limit.Decision, err error) {
 	return d, err
 }
 
-// former deletes what another definition of a policy has left under a key, and returns nil: a
-// limiter or sorted set with a deadline. It returns any other object, and all outside of Check.
-func (tx *Tx) former(k Key, o object.Object) object.Object {
+// former returns nil for what another definition of a policy has left under its key: a limiter or
+// sorted set with a deadline. A call that changes the key deletes it. It returns any other object,
+// and all outside of Check.
+func (tx *Tx) former(o object.Object) object.Object {
 	switch o.(type) {
 	case *object.ZSet, *object.Log, object.State:
 	default:
@@ -272,9 +295,6 @@ func (tx *Tx) former(k Key, o object.Object) object.Object {
 	}
 	if !tx.check.running || o.Deadline() == 0 {
 		return o
-	}
-	if !tx.dryRun {
-		tx.delete(k, o)
 	}
 	return nil
 }
@@ -285,7 +305,12 @@ func (tx *Tx) leased(o object.Object) bool {
 		return false
 	}
 	tx.log.Load(o, &tx.few)
-	return tx.log.Len() > 0 && tx.log.At(tx.log.Len()-1) > float64(tx.now)
+	n := tx.log.Len()
+	if n == 0 {
+		return false
+	}
+	last := tx.log.At(n - 1)
+	return last > float64(tx.now) && limit.Lapse(last) == o.Deadline()
 }
 
 // and combines the answer about the i-th limit with that about the limits before it.

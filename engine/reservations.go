@@ -312,6 +312,7 @@ func (tx *Tx) charge(p *part) error {
 
 // settlePart records what a call has used, and that it is settled.
 func (tx *Tx) settlePart(p *part, call []byte) {
+	tx.dropFormer(p)
 	resetAt := limit.After(tx.now, p.answer.ResetAfter)
 	if p.cost > 0 {
 		p.object = tx.recordUntil(p, tx.outlast(resetAt, p.book, p.ban))

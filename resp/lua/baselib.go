@@ -68,7 +68,7 @@ func (st *State) open() {
 	st.openStrings()
 	st.seal()
 	helpers := map[string]function{
-		compiler.Concat: concat, compiler.SetElement: setElement, compiler.Guard: guard, compiler.Key: guardKey,
+		compiler.Concat: concat, compiler.SetElement: setElement, compiler.Bound: bound, compiler.Guard: guard, compiler.Key: guardKey,
 		compiler.Charge: chargeTable,
 	}
 	st.values = make([]glua.LValue, len(compiler.Given))
@@ -772,4 +772,15 @@ func (st *State) threadFor(L *glua.LState) (made func()) {
 	calls := L.Options.CallStackSize
 	L.Options.CallStackSize = threadCalls
 	return func() { L.Options.CallStackSize = calls }
+}
+
+// bound returns a bound of a loop, as a number if it is a text that is one.
+func bound(st *State, L *glua.LState) int {
+	if text, ok := L.Get(1).(glua.LString); ok {
+		if f, ok := number.Parse(string(text)); ok {
+			return st.pushNumber(L, f)
+		}
+	}
+	L.SetTop(1)
+	return 1
 }

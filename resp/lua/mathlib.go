@@ -12,7 +12,7 @@ var mathFunctions = map[string]function{
 	"atan2": ofTwo(math.Atan2), "ceil": ofOne(math.Ceil), "cos": ofOne(math.Cos), "cosh": ofOne(math.Cosh),
 	"deg": ofOne(func(x float64) float64 { return x / (math.Pi / 180) }), "exp": ofOne(math.Exp),
 	"floor": ofOne(math.Floor), "fmod": ofTwo(math.Mod), "frexp": mathFrexp, "ldexp": mathLdexp,
-	"log": ofOne(math.Log), "log10": ofOne(math.Log10), "max": ofAll(greater), "min": ofAll(less),
+	"log": ofOne(math.Log), "log10": ofOne(log10), "max": ofAll(greater), "min": ofAll(less),
 	"mod": ofTwo(math.Mod), "modf": mathModf, "pow": ofTwo(math.Pow),
 	"rad":    ofOne(func(x float64) float64 { return x * (math.Pi / 180) }),
 	"random": mathRandom, "randomseed": mathRandomSeed, "sin": ofOne(math.Sin), "sinh": ofOne(math.Sinh),
@@ -53,6 +53,15 @@ func mathModf(st *State, L *glua.LState) int {
 	st.pushNumber(L, whole)
 	st.pushNumber(L, fraction)
 	return 2
+}
+
+// log10 is exact for powers of ten, as in C.
+func log10(x float64) float64 {
+	f := math.Log10(x)
+	if n := math.Round(f); f != n && math.Abs(f-n) < 1e-12 && math.Pow10(int(n)) == x {
+		return n
+	}
+	return f
 }
 
 func greater(a, b float64) bool { return a > b }

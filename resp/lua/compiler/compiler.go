@@ -29,6 +29,7 @@ var Reserved = make(map[string]bool)
 const (
 	Concat     = " concat"
 	SetElement = " set"
+	Bound      = " bound"
 	Guard      = " guard"
 	Key        = " key"
 	Charge     = " charge"
@@ -38,7 +39,7 @@ const (
 // Given are the values that main functions can take as parameters, which is faster than looking
 // globals up.
 var Given = []string{
-	"KEYS", "ARGV", Concat, SetElement, Guard, Key, Charge, Globals,
+	"KEYS", "ARGV", Concat, SetElement, Guard, Key, Charge, Globals, Bound,
 	"redis", "tonumber", "tostring", "math", "string", "table", "unpack", "ipairs", "pairs", "type", "cjson",
 	"struct", "cmsgpack", "bit", "server",
 }
@@ -315,9 +316,9 @@ func (c *compiler) stmt(st ast.Stmt) ast.Stmt {
 		c.within(st.Then)
 		c.within(st.Else)
 	case *ast.NumberForStmt:
-		st.Init, st.Limit = c.expr(st.Init), c.expr(st.Limit)
+		st.Init, st.Limit = c.bound(st.Init), c.bound(st.Limit)
 		if st.Step != nil {
-			st.Step = c.expr(st.Step)
+			st.Step = c.bound(st.Step)
 		}
 		c.within(st.Stmts, st.Name)
 	case *ast.GenericForStmt:
@@ -333,6 +334,15 @@ func (c *compiler) stmt(st ast.Stmt) ast.Stmt {
 		panic(&glua.CompileError{Line: st.Line(), Message: "unexpected symbol near ':'"})
 	}
 	return st
+}
+
+// bound rewrites a bound of a loop: a text may be one, if it is a number.
+func (c *compiler) bound(e ast.Expr) ast.Expr {
+	e = c.expr(e)
+	if isNumber(e) {
+		return e
+	}
+	return c.helper(e, Bound, single(e))
 }
 
 // define rewrites `function name() … end`, whose name may be global: then it is an error.
@@ -358,7 +368,7 @@ func (c *compiler) define(st *ast.FuncDefStmt) ast.Stmt {
 // assign rewrites an assignment. One to a computed key becomes a call that counts what the table
 // grows by.
 func (c *compiler) assign(st *ast.AssignStmt) ast.Stmt {
-	if len(st.Lhs) > 1 {
+	if len(st.Lhs) > 1 || len(st.Rhs) > 1 {
 		return c.assignMany(st)
 	}
 	c.exprs(st.Rhs)
@@ -376,6 +386,11 @@ func (c *compiler) assign(st *ast.AssignStmt) ast.Stmt {
 		}
 	}
 	if at, ok := st.Lhs[0].(*ast.IdentExpr); ok {
+		// The interpreter evaluates a call with one value in the registers from the target on, if that is the
+		// last parameter: those of the variables behind it. It has another way for calls with any number.
+		if call, ok := st.Rhs[0].(*ast.FuncCallExpr); ok {
+			call.AdjustRet = false
+		}
 		st.Lhs[0] = c.target(at)
 	} else {
 		st.Lhs[0] = c.guarded(st.Lhs[0].(*ast.AttrGetExpr))
@@ -531,6 +546,9 @@ func (c *compiler) expr(e ast.Expr) ast.Expr {
 				}
 			}
 			f.Value = c.expr(f.Value)
+			if f.Key != nil {
+				f.Value = single(f.Value)
+			}
 		}
 		if c.watched {
 			return c.helper(e, Charge, e)
