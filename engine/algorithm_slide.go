@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"rlserver/engine/effect"
 	"rlserver/engine/hits"
 	"rlserver/engine/limit"
@@ -41,14 +43,11 @@ var slide = algorithm{
 		switch {
 		case p.repeated:
 			rules := tx.rulesOf(p)
-			at, _ := tx.log.Admitted(p.limit.ID)
-			if window := (limit.Window{Length: limit.Longest(rules)}); t < limit.After(limit.Lapse(at), window.Length) {
+			if at, _ := tx.log.Admitted(p.limit.ID); t < limit.After(limit.Lapse(at), limit.Longest(rules)) {
 				return t
 			}
-			for i := range rules {
-				if max(p.cost, 1) > rules[i].Limit {
-					return limit.Never
-				}
+			if slices.ContainsFunc(rules, func(w limit.Window) bool { return max(p.cost, 1) > w.Limit }) {
+				return limit.Never
 			}
 		case tx.log.After(float64(tx.now)) == tx.log.Len():
 			return t

@@ -27,7 +27,10 @@ func (tx *Tx) Restore(k Key, r *object.Restored) error {
 	if r.ExpireAt != 0 && r.ExpireAt <= tx.now {
 		return nil
 	}
-	o := tx.restoreExtension(k, tx.restore(k, r), r)
+	o := tx.restore(k, r)
+	for f := range r.Extension(k) {
+		o = tx.apply(o, &f)
+	}
 	if r.ExpireAt != 0 && o.Deadline() != r.ExpireAt {
 		tx.apply(o, &effect.Effect{Kind: effect.Expire, Key: k, ExpireAt: r.ExpireAt})
 	}
@@ -61,22 +64,6 @@ func (tx *Tx) restore(k Key, r *object.Restored) (o object.Object) {
 	return o
 }
 
-func (tx *Tx) restoreExtension(k Key, o object.Object, r *object.Restored) object.Object {
-	f := effect.Effect{Kind: effect.Reserve, Key: k, Hi: int(object.FormNamed(r.Type)), ExpireAt: r.ExpireAt}
-	for _, one := range r.Reservations {
-		f.Field, f.Hold = one.Call, effect.Hold{Amount: one.Amount, Until: one.Until}
-		o = tx.apply(o, &f)
-	}
-	if r.Ban != nil {
-		ban := effect.Effect{Kind: effect.Ban, Key: k, Hi: f.Hi, ExpireAt: r.ExpireAt, Value: r.Ban}
-		o = tx.apply(o, &ban)
-	}
-	if len(r.Reservations) > 0 && len(r.Terms) > 0 {
-		o = tx.apply(o, &effect.Effect{Kind: effect.Terms, Key: k, Value: r.Terms})
-	}
-	return o
-}
-
 // DigestAll returns the digest of all databases. It is for a call on the whole keyspace.
 func (tx *Tx) DigestAll() (all object.Digest) {
 	for db := range tx.e.databases {
@@ -94,10 +81,7 @@ func (tx *Tx) DigestAll() (all object.Digest) {
 					all.MixNumber(db)
 					begun = true
 				}
-				var one object.Digest
-				one.Mix([]byte(o.Name()))
-				one.Object(o)
-				all.Add(one[:])
+				all.Key(o)
 			}
 		}
 	}
@@ -132,8 +116,7 @@ func (tx *Tx) Reload() (keys int) {
 }
 
 func (e *Engine) reload(db int, old *table.Table) {
-	var b, part object.Batch
-	restore := func(effects []effect.Effect) {
+	object.Save(db, old.All(), func(effects []effect.Effect) {
 		for i := range effects {
 			f := &effects[i]
 			f.Key = e.Key(f.Key.Name)
@@ -141,18 +124,5 @@ func (e *Engine) reload(db int, old *table.Table) {
 				panic(err) // it would not load
 			}
 		}
-	}
-	for o := range old.All() {
-		b.Add(db, o)
-		for _, l := range b.Large {
-			for more := true; more; {
-				more = l.Part(&part)
-				part.Visit(restore)
-				part.Reset()
-			}
-			l.Close()
-		}
-		b.Visit(restore)
-		b.Reset()
-	}
+	})
 }

@@ -137,27 +137,11 @@ func (e *Engine) shardIndex(hash uint64) int {
 	return int(hash >> 1 >> ((63 - e.shardBits) & 63)) // below 64, a shift is one instruction
 }
 
-// Changes returns how many effects there have been since New. It takes no lock.
-func (e *Engine) Changes() (sum int64) {
-	for i := range e.shards {
-		sum += e.shards[i].changes.Load()
-	}
-	return sum
-}
-
 // Stats are counters since the start, or since ResetStats.
 type Stats = counts.Stats
 
 // ResetStats sets all counters to 0, those of denials and of the policies too.
 func (e *Engine) ResetStats() { e.NewTx().ResetStats() }
-
-// Stats adds up the shards' counters. It takes no lock.
-func (e *Engine) Stats() (sum Stats) {
-	for i := range e.shards {
-		e.shards[i].stats.Add(&sum)
-	}
-	return sum
-}
 
 // ResetStats is Engine.ResetStats for a Tx that is idle or within BeginAll.
 func (tx *Tx) ResetStats() {

@@ -190,7 +190,7 @@ func TestFloodsDoNotEvictDenyingLimiters(t *testing.T) {
 		for _, name := range denied {
 			require.False(t, c.token(name, bucket, 1).Allowed, name)
 		}
-		require.Greater(t, c.e.Stats().Evicted, int64(1000))
+		require.Greater(t, c.e.Memory().Stats().Evicted, int64(1000))
 		requireSound(t, c.e)
 		require.Equal(t, dump(c.e), dump(log.replayed(Options{})))
 	}
@@ -242,12 +242,12 @@ func TestMakeRoomEvictsDownToTheBudget(t *testing.T) {
 	fillKeys(1000, c.now+1000)
 	c.e.SetEviction(eviction.Ratelimit, DefaultSamples)
 	c.now += 2000
-	was := c.e.Stats()
+	was := c.e.Memory().Stats()
 	for c.e.Crowded() {
 		require.True(t, room())
 	}
-	assert.Equal(t, was.Evicted, c.e.Stats().Evicted, "expired keys are deleted first, and do not count as evicted")
-	assert.Greater(t, c.e.Stats().Expired, was.Expired)
+	assert.Equal(t, was.Evicted, c.e.Memory().Stats().Evicted, "expired keys are deleted first, and do not count as evicted")
+	assert.Greater(t, c.e.Memory().Stats().Expired, was.Expired)
 
 	tx := c.tx
 	tx.BeginAll(c.now, 0, true)
@@ -269,7 +269,7 @@ func TestEvictionFindsTheOnlyVolatileKey(t *testing.T) {
 	for range 100 {
 		c.tx.MakeRoom(c.now)
 	}
-	assert.EqualValues(t, 1, c.e.Stats().Evicted)
+	assert.EqualValues(t, 1, c.e.Memory().Stats().Evicted)
 	assert.NotContains(t, names(c.e), "the one")
 }
 
@@ -324,7 +324,7 @@ func TestSnapshotDuringEvictionsIsComplete(t *testing.T) {
 		}
 		done, total := s.Keys()
 		require.Equal(t, total, done)
-		require.Greater(t, c.e.Stats().Evicted, int64(1000))
+		require.Greater(t, c.e.Memory().Stats().Evicted, int64(1000))
 		// some 5000 if evicted keys were kept
 		require.Less(t, most, 3500, "bytes kept for the snapshot")
 
@@ -430,10 +430,10 @@ func TestFewKeysAreEvictedOnce(t *testing.T) {
 			}
 			before, keys := c.e.Weight(), c.e.Memory().Keys()
 			c.e.SetBudget(before - 1 - r.Int64N(20_000))
-			evicted := c.e.Stats().Evicted
+			evicted := c.e.Memory().Stats().Evicted
 			c.tx.MakeRoom(c.now)
 			gone := int64(keys - c.e.Memory().Keys())
-			require.Equal(t, gone, c.e.Stats().Evicted-evicted)
+			require.Equal(t, gone, c.e.Memory().Stats().Evicted-evicted)
 			if gone > 0 {
 				require.Greater(t, c.e.Weight()+2300, c.e.Budget(), "no more than is needed")
 			}

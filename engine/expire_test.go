@@ -221,7 +221,7 @@ func TestSweepRoundDeletesExpiredKeys(t *testing.T) {
 		}
 	}
 	assert.Equal(t, lateKeys, left, "keys that have not expired")
-	assert.EqualValues(t, w.deleted, e.Stats().Expired)
+	assert.EqualValues(t, w.deleted, e.Memory().Stats().Expired)
 	requireSound(t, e)
 
 	w.round(epoch + 9001)

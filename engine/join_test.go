@@ -71,6 +71,6 @@ func TestNextSetsDatabaseAndWriting(t *testing.T) {
 	assert.True(t, tx.Exists(k))
 	assert.Panics(t, func() { tx.Delete(k) })
 	tx.End()
-	s := e.Stats()
+	s := e.Memory().Stats()
 	assert.Equal(t, [2]int64{1, 1}, [2]int64{s.Hits, s.Misses})
 }

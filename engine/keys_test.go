@@ -88,7 +88,7 @@ func TestDeleteRemovesKeys(t *testing.T) {
 		assert.False(t, b.tx.Delete(k[2]))
 	}, "a", "b", "c")
 	b.holds()
-	assert.EqualValues(t, 1, b.e.Stats().Expired)
+	assert.EqualValues(t, 1, b.e.Memory().Stats().Expired)
 }
 
 func TestRenameMovesKeys(t *testing.T) {
@@ -400,12 +400,12 @@ func TestStatsCountHitsAndMissesOfReaders(t *testing.T) {
 		}
 	}
 	read()
-	assert.Equal(t, Stats{Hits: 2, Misses: 2}, b.e.Stats())
+	assert.Equal(t, Stats{Hits: 2, Misses: 2}, b.e.Memory().Stats())
 	b.now++
 	read()
-	assert.Equal(t, Stats{Hits: 2, Misses: 6}, b.e.Stats())
+	assert.Equal(t, Stats{Hits: 2, Misses: 6}, b.e.Memory().Stats())
 	b.e.ResetStats()
-	assert.Zero(t, b.e.Stats())
+	assert.Zero(t, b.e.Memory().Stats())
 }
 
 // A call that began as read-only cannot change anything.
@@ -507,7 +507,7 @@ func TestConcurrentCallsDoNotDeadlock(t *testing.T) {
 	work.Go(func() {
 		for range rounds {
 			e.Size(0)
-			e.Stats()
+			e.Memory().Stats()
 		}
 	})
 	work.Wait()

@@ -73,7 +73,7 @@ func TestLookupsDeleteExpiredKeys(t *testing.T) {
 
 			lookUp()
 			assert.Zero(t, l.size(), name)
-			assert.EqualValues(t, 1, l.Stats().Expired, name)
+			assert.EqualValues(t, 1, l.Memory().Stats().Expired, name)
 			assert.Zero(t, tx.Applied(), "%s: the call itself has changed nothing", name)
 			last := journal.calls[len(journal.calls)-1]
 			assert.Equal(t, []effect.Kind{effect.Delete}, []effect.Kind{last[0].Kind}, name)

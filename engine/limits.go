@@ -201,12 +201,13 @@ func (tx *Tx) findParts(limits []Limit, peek bool) error {
 			p.several = true
 			continue
 		}
-		o, drop := tx.lookupFor(a, l.Key), false
-		if !a.fits(o) || a.id == namesHits && tx.leased(o) {
-			if o = tx.former(o); !a.fits(o) {
-				return ErrWrongType
-			}
-			drop = true
+		o := tx.lookupFor(a, l.Key)
+		drop := !a.fits(o) || a.id == namesHits && tx.leased(o)
+		if drop {
+			o = tx.former(o)
+		}
+		if !a.fits(o) {
+			return ErrWrongType
 		}
 		p := tx.addPart(l, i, o)
 		p.asks, p.drop = l.Cost > 0 || peek, drop

@@ -35,7 +35,7 @@ func TestSizeAndStatsTakeNoLock(t *testing.T) {
 	within(t, "Size or Stats waits for a call", func() {
 		keys, _ := e.Size(0)
 		assert.Equal(t, 100, keys, "the changes of a call are counted when it ends")
-		e.Stats()
+		e.Memory().Stats()
 	})
 	keys, _ := held.Count(0)
 	assert.Zero(t, keys, "the call itself sees them at once")

@@ -69,8 +69,8 @@ func (m *Memory) AwaitCalls() {
 
 // Weight is the sum of Engine.Weight.
 func (m *Memory) Weight() (bytes int64) {
-	for _, e := range m.Engines() {
-		bytes += e.Weight()
+	for sh := range m.shards {
+		bytes += sh.bytes.Weight.Load()
 	}
 	return bytes
 }
@@ -86,21 +86,30 @@ func (m *Memory) Keys() (sum int) {
 	return sum
 }
 
+// shards are those of all engines.
+func (m *Memory) shards(yield func(*shard) bool) {
+	for _, e := range m.Engines() {
+		for i := range e.shards {
+			if !yield(&e.shards[i]) {
+				return
+			}
+		}
+	}
+}
+
 // Reserved returns how many reservations all keys have, with those that are over but not forgotten,
 // and their memory in bytes. It takes no lock.
 func (m *Memory) Reserved() (sum counts.Load) {
-	for _, e := range m.Engines() {
-		for i := range e.shards {
-			sum = sum.Plus(e.shards[i].held.Load())
-		}
+	for sh := range m.shards {
+		sum = sum.Plus(sh.held.Load())
 	}
 	return sum
 }
 
-// Changes is the sum of Engine.Changes.
+// Changes returns how many effects there have been since New. It takes no lock.
 func (m *Memory) Changes() (sum int64) {
-	for _, e := range m.Engines() {
-		sum += e.Changes()
+	for sh := range m.shards {
+		sum += sh.changes.Load()
 	}
 	return sum
 }
@@ -113,12 +122,10 @@ func (m *Memory) Top(db, n int) (top []denials.Count) {
 	return denials.Top(top, n)
 }
 
-// Stats is the sum of Engine.Stats.
+// Stats adds up the shards' counters. It takes no lock.
 func (m *Memory) Stats() (sum Stats) {
-	for _, e := range m.Engines() {
-		for i := range e.shards {
-			e.shards[i].stats.Add(&sum)
-		}
+	for sh := range m.shards {
+		sh.stats.Add(&sum)
 	}
 	return sum
 }
@@ -192,10 +199,8 @@ func (e *Engine) Weight() (bytes int64) {
 
 // Idle returns how many bytes of the tables no key takes: they wait for new keys. It takes no lock.
 func (m *Memory) Idle() (bytes int64) {
-	for _, e := range m.Engines() {
-		for i := range e.shards {
-			bytes += e.shards[i].bytes.Idle.Load()
-		}
+	for sh := range m.shards {
+		bytes += sh.bytes.Idle.Load()
 	}
 	return bytes
 }

@@ -64,11 +64,6 @@ func (e *Engine) applyPolicy(f *effect.Effect) {
 	e.policies.Put(p, before)
 }
 
-func policyEffect(p *policy.Policy) effect.Effect {
-	k := Key{Name: object.BytesOf(p.Name())}
-	return effect.Effect{Kind: effect.Policy, Key: k, Value: object.BytesOf(p.Definition())}
-}
-
 func algorithmOf(p *policy.Policy) *algorithm { return algorithms[p.Rule().Kind] }
 
 // PolicyChanges is the result of SetPolicies.
@@ -124,7 +119,7 @@ func (e *Engine) SetPolicies(now int64, list []*policy.Policy) (c PolicyChanges,
 	}
 	var effects []effect.Effect
 	for _, p := range changed {
-		effects = append(effects, policyEffect(p))
+		effects = append(effects, p.Effect())
 	}
 	before := e.Overrides()
 	tx.Publish(effects...)

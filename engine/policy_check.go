@@ -249,7 +249,7 @@ func (tx *Tx) repeat(limits []Limit, m manner) (answer limit.Decision, err error
 		default:
 			d, _ = tx.All(one)
 		}
-		answer = and(answer, d, i)
+		answer = answer.Next(d, i)
 	}
 	if lacking && limit.After(tx.now, answer.RetryAfter) >= tx.knownUntil(limits, m.peek) {
 		tx.DryRun(func() { answer, err = tx.all(limits, m) }) // then it is another call
@@ -313,14 +313,6 @@ func (tx *Tx) leased(o object.Object) bool {
 	return last > float64(tx.now) && limit.Lapse(last) == o.Deadline()
 }
 
-// and combines the answer about the i-th limit with that about the limits before it.
-func and(answer, d limit.Decision, i int) limit.Decision {
-	if d.Index = i; i == 0 {
-		return d
-	}
-	return answer.And(d)
-}
-
 // tryAll decides a call against each of the policies in SHADOW by itself, and combines their
 // answers into one, which admits it.
 func (tx *Tx) tryAll(limits []Limit, m manner) (answer limit.Decision) {
@@ -341,7 +333,7 @@ func (tx *Tx) tryAll(limits []Limit, m manner) (answer limit.Decision) {
 			}
 		}
 		d.Allowed, d.RetryAfter, d.Free = true, 0, true
-		answer = and(answer, d, i)
+		answer = answer.Next(d, i)
 	}
 	answer.ShadowDenied = denied
 	return answer

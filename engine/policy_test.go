@@ -947,7 +947,7 @@ func TestManyPoliciesTakeLinearMemory(t *testing.T) {
 		copied := New(Options{})
 		replaying = bytesAllocated(func() {
 			for _, p := range list { // one by one, as in a snapshot
-				require.NoError(t, copied.Apply(1000, []effect.Effect{policyEffect(p)}))
+				require.NoError(t, copied.Apply(1000, []effect.Effect{p.Effect()}))
 			}
 		})
 		require.Len(t, copied.Policies(), n)

@@ -48,7 +48,7 @@ func (tx *Tx) snapshot(at int64, cut func()) *Snapshot {
 	scripts := e.Scripts.Cut(cut)
 	var first []effect.Effect
 	for _, p := range e.policies.Sorted() {
-		first = append(first, policyEffect(p))
+		first = append(first, p.Effect())
 	}
 	e.snapshot = snapshot.New(cmp.Or(at, tx.now), append(first, scripts...), e.overrides.CutEffects(), e.endSnapshot)
 	for _, sh := range tx.locked {

@@ -74,7 +74,7 @@ func (s *Store) openLate() error {
 // take takes the snapshot. beginSaving must have succeeded.
 func (s *Store) take() error {
 	defer s.saving.Done()
-	start, changes := time.Now(), s.engine.Changes()
+	start, changes := time.Now(), s.engine.Memory().Changes()
 	sequence, size, err := writeSnapshot(s.fs, s.engine, s.options.Clock, s.cut, s.ready, s.countSaved())
 	if err == nil {
 		err = s.removeBefore(sequence)

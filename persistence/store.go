@@ -203,7 +203,7 @@ func (s *Store) begin() error {
 // expire deletes the keys that expired before the start. That is logged like any deletion, so that
 // a replay of later effects on these names finds no key.
 func (s *Store) expire() {
-	expired := s.engine.Stats().Expired
+	expired := s.engine.Memory().Stats().Expired
 	s.mu.Lock()
 	now := max(s.options.Clock(), s.recovery.Last)
 	s.mu.Unlock()
@@ -211,7 +211,7 @@ func (s *Store) expire() {
 		sweeper.Step(now)
 	}
 	s.set(func(st *storage.Status) {
-		st.Expired = s.engine.Stats().Expired - expired
+		st.Expired = s.engine.Memory().Stats().Expired - expired
 		st.Keys -= st.Expired
 	})
 }
@@ -348,7 +348,7 @@ func (s *Store) changes() int64 {
 	if s.engine == nil {
 		return 0
 	}
-	return s.engine.Changes()
+	return s.engine.Memory().Changes()
 }
 
 // Close cancels a snapshot in progress, writes all appended effects, and unlocks the directory.

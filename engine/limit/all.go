@@ -16,3 +16,12 @@ func (d Decision) And(o Decision) Decision {
 	answer.ResetAfter, answer.Free = max(d.ResetAfter, o.ResetAfter), d.Free && o.Free
 	return answer
 }
+
+// Next combines the answer about the limits before the i-th one with that about it; the first one's
+// is its own.
+func (d Decision) Next(o Decision, i int) Decision {
+	if o.Index = i; i == 0 {
+		return o
+	}
+	return d.And(o)
+}

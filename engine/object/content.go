@@ -1,6 +1,7 @@
 package object
 
 import (
+	"iter"
 	"math"
 
 	"rlserver/engine/ban"
@@ -43,6 +44,23 @@ type Restored struct {
 	Idle     int64 // seconds since its last use; negative: unknown
 	// the logarithmic access counter of the LFU policies; negative: unknown
 	Uses int64
+}
+
+// Extension returns the effects that restore reservations and bans under a key.
+func (r *Restored) Extension(k effect.Key) iter.Seq[effect.Effect] {
+	return func(yield func(effect.Effect) bool) {
+		f := effect.Effect{Kind: effect.Reserve, Key: k, Hi: int(FormNamed(r.Type)), ExpireAt: r.ExpireAt}
+		for _, one := range r.Reservations {
+			f.Field, f.Hold = one.Call, effect.Hold{Amount: one.Amount, Until: one.Until}
+			yield(f)
+		}
+		if r.Ban != nil {
+			yield(effect.Effect{Kind: effect.Ban, Key: k, Hi: f.Hi, ExpireAt: r.ExpireAt, Value: r.Ban})
+		}
+		if len(r.Reservations) > 0 && len(r.Terms) > 0 {
+			yield(effect.Effect{Kind: effect.Terms, Key: k, Value: r.Terms})
+		}
+	}
 }
 
 // Valid reports whether a key can hold the value.

@@ -45,6 +45,14 @@ func (d *Digest) Object(o Object) {
 	}
 }
 
+// Key adds an object with its name.
+func (d *Digest) Key(o Object) {
+	var one Digest
+	one.Mix([]byte(o.Name()))
+	one.Object(o)
+	d.Add(one[:])
+}
+
 // state adds a limiter's state.
 func (d *Digest) state(o State) {
 	d.Mix([]byte(o.Kind()))

@@ -31,6 +31,24 @@ type Batch struct {
 	effects []effect.Effect
 }
 
+// Save calls visit with the effects of objects of a database, those of large ones in parts.
+func Save(db int, objects iter.Seq[Object], visit func([]effect.Effect)) {
+	var b, part Batch
+	for o := range objects {
+		b.Add(db, o)
+		for _, l := range b.Large {
+			for more := true; more; {
+				more = l.Part(&part)
+				part.Visit(visit)
+				part.Reset()
+			}
+			l.Close()
+		}
+		b.Visit(visit)
+		b.Reset()
+	}
+}
+
 // Full reports whether the batch has reached the size of one step. While Add adds an object, it is
 // never full: an object is added whole or postponed.
 func (b *Batch) Full() bool { return b.fullWith(0) }

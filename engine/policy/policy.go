@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 
 	"rlserver/engine/ban"
+	"rlserver/engine/effect"
 	"rlserver/engine/rule"
 	"rlserver/internal/stats"
 )
@@ -77,6 +78,12 @@ func (p *Policy) Name() string { return p.of.Name }
 // Definition returns the algorithm and arguments in canonical form: SLIDE 5 1m SHADOW.
 // rule.ParsePolicy parses it.
 func (p *Policy) Definition() string { return p.of.Text }
+
+// Effect returns the effect that sets the policy.
+func (p *Policy) Effect() effect.Effect {
+	k := effect.Key{Name: []byte(p.Name())}
+	return effect.Effect{Kind: effect.Policy, Key: k, Value: []byte(p.of.Text)}
+}
 
 // Rule returns the policy's rule, which is not to be changed.
 func (p *Policy) Rule() *rule.Rule { return &p.of.Rule }

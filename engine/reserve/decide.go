@@ -40,7 +40,6 @@ func (b *Book) Decide(l Limiter, c Call) (answer limit.Decision) {
 	held := b.held(c.Now)
 	for i := range l.Rules() {
 		d := l.Alone(i, c.Now, held, c.Cost)
-		d.Index = i
 		switch {
 		case c.Free:
 			d.Allowed, d.RetryAfter, d.Free = true, 0, true
@@ -49,11 +48,7 @@ func (b *Book) Decide(l Limiter, c Call) (answer limit.Decision) {
 		case !d.Allowed:
 			d.RetryAfter = b.wait(l, i, c.Now, held, c.Cost)
 		}
-		if i == 0 {
-			answer = d
-		} else {
-			answer = answer.And(d)
-		}
+		answer = answer.Next(d, i)
 	}
 	if answer.RetryAfter > 0 && l.Rules() > 1 {
 		at := b.AdmitsFrom(l, -1, limit.After(c.Now, answer.RetryAfter), c.Cost)
