@@ -68,8 +68,8 @@ func (st *State) open() {
 	st.openStrings()
 	st.seal()
 	helpers := map[string]function{
-		compiler.Concat: concat, compiler.SetElement: setElement, compiler.Bound: bound, compiler.Guard: guard, compiler.Key: guardKey,
-		compiler.Charge: chargeTable,
+		compiler.Concat: concat, compiler.SetElement: setElement, compiler.Guard: guard, compiler.Key: guardKey,
+		compiler.Charge: chargeTable, compiler.Bound: bound, compiler.Extend: extend,
 	}
 	st.values = make([]glua.LValue, len(compiler.Given))
 	for i, name := range compiler.Given {
@@ -750,9 +750,15 @@ const (
 
 // unresumable returns why a thread cannot be resumed by another one; "": it can.
 func unresumable(L, th *glua.LState) string {
+	switch {
+	case th.Dead:
+		return "cannot resume dead coroutine"
+	case th == L:
+		return "cannot resume running coroutine"
+	}
 	n := 0
 	for p := L; p != nil; p = p.Parent {
-		if n++; p == th && p != L {
+		if n++; p == th {
 			return "cannot resume normal coroutine"
 		}
 	}
@@ -772,15 +778,4 @@ func (st *State) threadFor(L *glua.LState) (made func()) {
 	calls := L.Options.CallStackSize
 	L.Options.CallStackSize = threadCalls
 	return func() { L.Options.CallStackSize = calls }
-}
-
-// bound returns a bound of a loop, as a number if it is a text that is one.
-func bound(st *State, L *glua.LState) int {
-	if text, ok := L.Get(1).(glua.LString); ok {
-		if f, ok := number.Parse(string(text)); ok {
-			return st.pushNumber(L, f)
-		}
-	}
-	L.SetTop(1)
-	return 1
 }

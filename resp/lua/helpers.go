@@ -1,6 +1,8 @@
 package lua
 
 import (
+	"slices"
+
 	glua "github.com/yuin/gopher-lua"
 
 	"rlserver/resp/lua/interior"
@@ -110,10 +112,11 @@ const denseFrom = 64
 func (st *State) grow(t *glua.LTable, key, v glua.LValue) {
 	if n, ok := key.(glua.LNumber); ok && n >= 1 && n < glua.LNumber(glua.MaxArrayIndex) && n == glua.LNumber(int(n)) {
 		if n > denseFrom && t.RawGetInt(int(n)) == glua.LNil && t.RawGetInt(int(n)-1) == glua.LNil {
-			if v == glua.LNil && t.MaxN() >= int(n) {
-				return
+			if list := interior.ArrayOf(t); v != glua.LNil && int(n) > len(*list) {
+				more := int(n) - 1 - len(*list)
+				st.watch.charge(perValue * more)
+				*list = append(*list, slices.Repeat([]glua.LValue{glua.LNil}, more)...)
 			}
-			st.watch.charge(2 * perValue * int(n))
 			return
 		}
 		st.watch.charge(perValue)
@@ -143,7 +146,7 @@ func guard(st *State, L *glua.LState) int {
 // guardKey returns a key of a table that is being made, or of one of several assignments.
 func guardKey(st *State, L *glua.LState) int {
 	if n, ok := L.Get(1).(glua.LNumber); ok && n > denseFrom && n < glua.LNumber(glua.MaxArrayIndex) {
-		st.watch.charge(2 * perValue * int(n))
+		st.watch.charge(perValue * int(n))
 	} else {
 		st.watch.charge(perEntry)
 	}
@@ -154,6 +157,28 @@ func guardKey(st *State, L *glua.LState) int {
 // chargeTable counts a new table or function, and returns it.
 func chargeTable(st *State, L *glua.LState) int {
 	st.watch.charge(perTable)
+	L.SetTop(1)
+	return 1
+}
+
+// bound returns a bound of a loop, as a number if it is a text that is one.
+func bound(st *State, L *glua.LState) int {
+	if text, ok := L.Get(1).(glua.LString); ok {
+		if f, ok := number.Parse(string(text)); ok {
+			return st.pushNumber(L, f)
+		}
+	}
+	L.SetTop(1)
+	return 1
+}
+
+// extend appends values to a table of n elements that is being made: table, n, value, ….
+func extend(st *State, L *glua.LState) int {
+	t, n := L.Get(1).(*glua.LTable), int(L.Get(2).(glua.LNumber))
+	st.watch.charge(perValue * L.GetTop())
+	for i := 3; i <= L.GetTop(); i++ {
+		t.RawSetInt(n+i-2, L.Get(i))
+	}
 	L.SetTop(1)
 	return 1
 }

@@ -108,6 +108,20 @@ func TestScriptsThatTakeMuchMemoryEnd(t *testing.T) {
 	}
 }
 
+// What calls take of stacks counts, of those that run and of threads that rest.
+func TestStacksCountAsMemory(t *testing.T) {
+	for _, source := range []string{
+		"local function f(n) if n == 0 then coroutine.yield() else f(n-1) end end " +
+			"local k = {} for i = 1, 100 do k[i] = coroutine.create(f) coroutine.resume(k[i], 1990) end return #k",
+		"local down down = function(n, k) if n == 0 then return k == 0 and 'bottom' or " +
+			"select(2, coroutine.resume(coroutine.create(down), 990, k-1)) end " +
+			"return (string.gsub('a', 'a', function() return down(n-1, k) end)) end return down(990, 20)",
+	} {
+		got := runWithin(t, source, Limits{Memory: 8 << 20, All: 32 << 20, Time: time.Hour})
+		assert.Equal(t, "ERR "+errMemory, got, source)
+	}
+}
+
 // The interpreter's compiler compares each constant of a function with all others.
 func TestManyConstantsAreAnError(t *testing.T) {
 	list := func(format string) string {

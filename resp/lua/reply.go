@@ -129,10 +129,10 @@ func (w *resultWriter) table(t *glua.LTable, depth int) (ok bool) {
 		return true
 	}
 	if v, ok := t.RawGetString("verbatim_string").(*glua.LTable); ok {
-		format, _ := v.RawGetString("format").(glua.LString)
+		format, named := v.RawGetString("format").(glua.LString)
 		text, ok := v.RawGetString("string").(glua.LString)
-		if ok && len(format) == 3 {
-			w.VerbatimAs(string(format), w.text(text))
+		if ok && named {
+			w.VerbatimAs((string(format) + "   ")[:3], w.text(text))
 			return true
 		}
 	}

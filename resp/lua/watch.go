@@ -212,9 +212,9 @@ func (w *watch) measure(next int64) {
 		w.refuseValue()
 	}
 	m := meter{seen: make(map[unsafe.Pointer]struct{}), most: w.limits.Memory}
-	m.thread(w.st.L)
+	m.bytes += m.thread(w.st.L) * stackBytes
 	for th := w.st.L.G.CurrentThread; th != nil; th = th.Parent {
-		m.thread(th)
+		m.bytes += m.thread(th) * stackBytes
 	}
 	m.value(w.st.result)
 	w.held = m.run() + w.lasting + w.loaded
@@ -310,14 +310,15 @@ func (m *meter) run() int64 {
 // of those, one of every level/denseFrames is visited, and its strings count for all.
 const denseFrames = 128
 
-// thread adds what the frames of a thread hold.
-func (m *meter) thread(th *glua.LState) {
+// thread adds what the frames of a thread hold, and returns how many there are.
+func (m *meter) thread(th *glua.LState) (frames int64) {
 	m.bytes += threadBytes
 	for level, next := 0, 0; ; level = next {
 		next = level + max(1, level/denseFrames)
 		dbg, ok := th.GetStack(level)
 		if !ok {
-			return
+			m.bytes += int64(level) * frameBytes
+			return int64(level)
 		}
 		if fn, err := th.GetInfo("f", dbg, glua.LNil); err == nil {
 			m.value(fn)
@@ -335,7 +336,11 @@ func (m *meter) thread(th *glua.LState) {
 	}
 }
 
-const threadBytes = 16 << 10
+const (
+	threadBytes = 16 << 10
+	frameBytes  = 80   // of a call in a thread
+	stackBytes  = 1200 // of Go's stack, which a call that runs may take, as in a function for gsub
+)
 
 // reserve counts bytes for what a library builds, before they are taken. The script cannot reach
 // them yet: until release they count beside what it holds.

@@ -12,6 +12,8 @@ import (
 	glua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
 	"github.com/yuin/gopher-lua/parse"
+
+	numbers "rlserver/resp/lua/number"
 )
 
 // Script is a compiled script. It is immutable, and shared by all states.
@@ -30,6 +32,7 @@ const (
 	Concat     = " concat"
 	SetElement = " set"
 	Bound      = " bound"
+	Extend     = " extend"
 	Guard      = " guard"
 	Key        = " key"
 	Charge     = " charge"
@@ -39,7 +42,7 @@ const (
 // Given are the values that main functions can take as parameters, which is faster than looking
 // globals up.
 var Given = []string{
-	"KEYS", "ARGV", Concat, SetElement, Guard, Key, Charge, Globals, Bound,
+	"KEYS", "ARGV", Concat, SetElement, Guard, Key, Charge, Globals, Bound, Extend,
 	"redis", "tonumber", "tostring", "math", "string", "table", "unpack", "ipairs", "pairs", "type", "cjson",
 	"struct", "cmsgpack", "bit", "server",
 }
@@ -204,6 +207,9 @@ func stripShebang(source string) string {
 // compiler rewrites the syntax tree of a script: `..` and assignments to computed keys become calls
 // of helpers, which count memory and format numbers as Redis does, and globals are read-only.
 type compiler struct {
+	// for each `local` of the source: `function` follows, see namedFunctions
+	named []bool
+
 	scopes  [][]string     // local names, innermost last
 	locals  map[string]int // in how many scopes a name is declared
 	used    map[string]bool
@@ -225,8 +231,28 @@ func (c *compiler) rewrite(source, name string) ([]ast.Stmt, error) {
 		return nil, errors.New(parseFault(name, source, err))
 	}
 	c.used, c.locals = make(map[string]bool), make(map[string]int)
+	c.named = namedFunctions(stripShebang(source))
 	c.within(chunk)
 	return chunk, nil
+}
+
+// namedFunctions reports for each `local` of a source whether `function` follows. The parser makes
+// the same of `local function f` and of `local f = function`, in whose body f is another variable.
+func namedFunctions(source string) (named []bool) {
+	if !strings.Contains(source, "function") {
+		return nil
+	}
+	scanner, lexer := parse.NewScanner(strings.NewReader(source), ""), new(parse.Lexer)
+	for {
+		lexer.PrevTokenType = lexer.Token.Type
+		next, err := scanner.Scan(lexer)
+		if lexer.Token.Type == parse.TLocal {
+			named = append(named, next.Type == parse.TFunction)
+		}
+		if lexer.Token = next; err != nil || next.Type < 0 {
+			return named
+		}
+	}
 }
 
 // runsChunks are the globals with which a script without loops and functions may run others.
@@ -287,17 +313,21 @@ func (c *compiler) stmt(st ast.Stmt) ast.Stmt {
 	case *ast.AssignStmt:
 		return c.assign(st)
 	case *ast.LocalAssignStmt:
-		if len(st.Exprs) == 1 && len(st.Names) == 1 {
-			if fn, ok := st.Exprs[0].(*ast.FunctionExpr); ok { // also `local function`
-				c.declare(st.Names...)
-				st.Exprs[0] = c.expr(fn)
-				if _, same := st.Exprs[0].(*ast.FunctionExpr); !same {
-					st.Exprs[0] = fn
-				}
-				return st
-			}
+		named := false
+		if len(c.named) > 0 && st.Names[0][0] != ' ' {
+			named, c.named = c.named[0], c.named[1:]
+		}
+		if named {
+			c.declare(st.Names...)
+			c.function(st.Exprs[0].(*ast.FunctionExpr))
+			return st
 		}
 		c.exprs(st.Exprs)
+		if len(st.Exprs) == 1 {
+			if fn, ok := st.Exprs[0].(*ast.FunctionExpr); ok { // the interpreter takes it for `local function`
+				st.Exprs[0] = c.helper(fn, Charge, fn)
+			}
+		}
 		c.declare(st.Names...)
 	case *ast.FuncCallStmt:
 		st.Expr = c.call(st.Expr.(*ast.FuncCallExpr))
@@ -371,30 +401,26 @@ func (c *compiler) assign(st *ast.AssignStmt) ast.Stmt {
 	if len(st.Lhs) > 1 || len(st.Rhs) > 1 {
 		return c.assignMany(st)
 	}
+	if at, ok := st.Lhs[0].(*ast.AttrGetExpr); ok {
+		simple := harmless(at)
+		at.Object, at.Key = c.expr(at.Object), c.expr(at.Key)
+		if c.exprs(st.Rhs); simple {
+			return st
+		}
+		call := c.helper(st, SetElement, single(at.Object), single(at.Key), single(st.Rhs[0]))
+		stmt := &ast.FuncCallStmt{Expr: call}
+		stmt.SetLine(st.Line())
+		stmt.SetLastLine(st.LastLine())
+		return stmt
+	}
 	c.exprs(st.Rhs)
-	if len(st.Rhs) == 1 {
-		if at, ok := st.Lhs[0].(*ast.AttrGetExpr); ok {
-			if harmless(at) {
-				at.Object, at.Key = c.expr(at.Object), c.expr(at.Key)
-				return st
-			}
-			call := c.helper(st, SetElement, single(c.expr(at.Object)), single(c.expr(at.Key)), single(st.Rhs[0]))
-			stmt := &ast.FuncCallStmt{Expr: call}
-			stmt.SetLine(st.Line())
-			stmt.SetLastLine(st.LastLine())
-			return stmt
-		}
+	// The interpreter evaluates a call with one value in the registers from the target on, if that is
+	// the last parameter: they are those of the variables behind it. It has another way for calls
+	// with any number of values.
+	if call, ok := st.Rhs[0].(*ast.FuncCallExpr); ok {
+		call.AdjustRet = false
 	}
-	if at, ok := st.Lhs[0].(*ast.IdentExpr); ok {
-		// The interpreter evaluates a call with one value in the registers from the target on, if that is the
-		// last parameter: those of the variables behind it. It has another way for calls with any number.
-		if call, ok := st.Rhs[0].(*ast.FuncCallExpr); ok {
-			call.AdjustRet = false
-		}
-		st.Lhs[0] = c.target(at)
-	} else {
-		st.Lhs[0] = c.guarded(st.Lhs[0].(*ast.AttrGetExpr))
-	}
+	st.Lhs[0] = c.target(st.Lhs[0].(*ast.IdentExpr))
 	return st
 }
 
@@ -526,6 +552,7 @@ func (c *compiler) expr(e ast.Expr) ast.Expr {
 	case *ast.StringExpr:
 		c.constant(e, e.Value)
 	case *ast.NumberExpr:
+		e.Value = literal(e)
 		c.constant(e, number(e.Value))
 	case *ast.IdentExpr:
 		c.constant(e, e.Value)
@@ -545,14 +572,11 @@ func (c *compiler) expr(e ast.Expr) ast.Expr {
 					f.Key = c.helper(e, Key, single(f.Key))
 				}
 			}
-			f.Value = c.expr(f.Value)
-			if f.Key != nil {
-				f.Value = single(f.Value)
+			if f.Value = c.expr(f.Value); f.Key != nil {
+				f.Value = single(f.Value) // the interpreter takes more if the field is the last one
 			}
 		}
-		if c.watched {
-			return c.helper(e, Charge, e)
-		}
+		return c.table(e)
 	case *ast.FuncCallExpr:
 		return c.call(e)
 	case *ast.LogicalOpExpr:
@@ -579,6 +603,65 @@ func (c *compiler) expr(e ast.Expr) ast.Expr {
 		}
 	}
 	return e
+}
+
+// The interpreter sets the elements of a table blockSize at a time, and loses those behind the last
+// block.
+const (
+	blockSize   = 50
+	maxElements = 511 * blockSize
+)
+
+// table returns a rewritten table. If full blocks stand before a call with any number of values,
+// the interpreter sets these over the last block: a helper appends them.
+func (c *compiler) table(e *ast.TableExpr) (made ast.Expr) {
+	elements := 0
+	for _, f := range e.Fields {
+		if f.Key == nil {
+			elements++
+		}
+	}
+	if elements > maxElements {
+		message := fmt.Sprintf("a table has more than %d elements", maxElements)
+		panic(&glua.CompileError{Line: e.Line(), Message: message})
+	}
+	var last ast.Expr
+	if before := elements - 1; before > 0 && before%blockSize == 0 {
+		if f := e.Fields[len(e.Fields)-1]; f.Key == nil && many(f.Value) {
+			last, e.Fields = f.Value, e.Fields[:len(e.Fields)-1]
+		}
+	}
+	made = e
+	if c.watched {
+		made = c.helper(e, Charge, e)
+	}
+	if last != nil {
+		n := &ast.NumberExpr{Value: strconv.Itoa(elements - 1)}
+		n.SetLine(e.Line())
+		made = c.helper(e, Extend, made, n, last)
+	}
+	return made
+}
+
+// many reports whether an expression may have any number of values.
+func many(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.FuncCallExpr:
+		return !e.AdjustRet
+	case *ast.Comma3Expr:
+		return !e.AdjustRet
+	}
+	return false
+}
+
+// literal returns a number in words that the interpreter reads as Lua reads the number.
+func literal(e *ast.NumberExpr) string {
+	f, ok := numbers.Parse(e.Value)
+	if !ok {
+		text := strings.TrimRight(e.Value, "\xff") // where the source ends
+		panic(&glua.CompileError{Line: e.Line(), Message: "malformed number near '" + text + "'"})
+	}
+	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
 // isNumber reports whether the interpreter's compiler makes a number of an expression.
