@@ -54,8 +54,11 @@
 //	           While five or more wait, it begins later, by half the time of the last one, for
 //	           others to share it. A call waits for the latest change that it has seen
 //	           (engine.Tx.End)
-//	everysec   a sync begins within a second of each append: a crash of the machine loses no more
-//	no         the operating system decides, except for whole segments and the end
+//	everysec   a sync begins within a second of each append: a crash of the machine loses no more.
+//	           If it has not ended two seconds after the append, Wait delays what is appended from
+//	           then on until it is durable, so that no more is lost even if the disk hangs
+//	no         the operating system decides, except for whole segments and the end. Wait delays
+//	           likewise if a write takes so long
 //
 // With the latter two, a crash of the process alone loses what was not yet written: 20 ms, or more
 // while the disk is slow. Wait delays calls while 32 MB wait to be written.

@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 const (
 	writeDelay   = 20 * time.Millisecond    // longest delay of a write, unless a call waits for it
 	syncInterval = time.Second - writeDelay // a sync begins within a second of each append
+	lateAfter    = 2 * time.Second          // age of a change not stored, from which calls wait
 	wakeBacklog  = 256 << 10                // bytes from which the writer does not wait for more
 	maxBacklog   = 32 << 20                 // bytes from which calls wait for the writer
 	keptBuffer   = 4 << 20                  // bytes of the largest buffer that is reused
@@ -49,10 +51,14 @@ type log struct {
 	begun    sync.Cond       // signals that segment has grown, or trouble has changed
 	waiting  []waiter        // calls
 	idle     []chan struct{} // of calls that have waited
+	first    time.Time       // when the first record in pending was appended
+	oldest   time.Time       // when the first change that is not stored was appended; or zero
+	late     *time.Timer     // calls hold when oldest is lateAfter ago
 
 	_       [64]byte                // so that waiting calls do not read the cache line of mu
 	synced  atomic.Uint64           // appended bytes that are durable; changed under mu
 	written atomic.Uint64           // appended bytes that are written to the file
+	held    atomic.Uint64           // changes after this wait to be durable; changed under mu
 	trouble atomic.Pointer[trouble] // nil while the log can be written; changed under mu
 	size    atomic.Int64            // bytes in all segments since the last snapshot
 	delayed atomic.Int64            // syncs that took longer than a second
@@ -66,6 +72,7 @@ type log struct {
 	// The fields below are used by the writer only.
 	batch    []byte        // records taken from pending
 	taken    []int         // cuts within batch
+	since    time.Time     // when the first record in batch was appended
 	at       int           // bytes of batch that are written
 	ended    bool          // the log has failed, and the observer knows
 	tried    time.Time     // when a write last found the disk full
@@ -95,6 +102,8 @@ type observer interface {
 	logSynced(took time.Duration)
 	logStalled(err error)           // the disk is full; the write is retried
 	logResumed(after time.Duration) // everything that waited is written
+	logLate()                       // the disk has not answered for lateAfter
+	logInTime(after time.Duration)  // it has stored what was late
 	logFailed(err error)            // the log is closed; called once
 }
 
@@ -108,6 +117,8 @@ func newLog(fs fileSystem, clock func() int64, sequence uint64, mode storage.Syn
 	}
 	l.begun.L = &l.mu
 	l.mode.Store(int32(mode))
+	l.held.Store(noneHeld)
+	l.late = time.AfterFunc(lateAfter, l.hold)
 	if err := l.begin(sequence); err != nil {
 		return nil, err
 	}
@@ -129,11 +140,16 @@ func (l *log) Append(now int64, effects []byte) engine.Position {
 	l.pending = append(append(l.pending, head...), effects...)
 	l.appended += uint64(size)
 	position, backlog := l.appended, len(l.pending)
+	if backlog == size { // the first since the writer took the last batch
+		if l.first = time.Now(); l.oldest.IsZero() {
+			l.setOldest(l.first)
+		}
+	}
 	l.mu.Unlock()
 	switch {
 	case backlog >= wakeBacklog || storage.SyncMode(l.mode.Load()) == storage.SyncAlways:
 		signal(l.wake)
-	case backlog == size: // the first since the writer took the last batch
+	case backlog == size:
 		signal(l.soon)
 	}
 	return engine.Position(position)
@@ -175,9 +191,59 @@ func signal(it chan struct{}) {
 	}
 }
 
-// Wait implements engine.Journal. With storage.SyncAlways it waits until the position is durable,
-// otherwise only until the backlog is below maxBacklog. The error is why the log cannot be written.
-// A call that does not wait takes no lock.
+// noneHeld is the value of log.held while calls need not wait until they are durable.
+const noneHeld = math.MaxUint64
+
+// setOldest notes since when the oldest change waits for the disk; zero: none does. It returns how
+// long the disk was late, if it no longer is. The caller holds mu.
+func (l *log) setOldest(since time.Time) (late time.Duration) {
+	before, age := l.oldest, time.Duration(0)
+	if l.oldest = since; since.IsZero() {
+		l.late.Stop()
+	} else {
+		age = time.Since(since)
+		l.late.Reset(lateAfter - age)
+	}
+	if age >= lateAfter || l.held.Swap(noneHeld) == noneHeld {
+		return 0
+	}
+	return time.Since(before)
+}
+
+// hold makes calls wait for what they change, if the disk does not answer. Those before them have
+// been acknowledged: what they have changed can be read.
+func (l *log) hold() {
+	l.mu.Lock()
+	late := !l.oldest.IsZero() && time.Since(l.oldest) >= lateAfter && !l.isLate() && l.err() == nil
+	if late {
+		l.held.Store(l.appended)
+	}
+	l.mu.Unlock()
+	if late {
+		l.observer.logLate()
+	}
+}
+
+// isLate reports whether the disk has not answered for lateAfter. It is fast.
+func (l *log) isLate() bool { return l.held.Load() != noneHeld }
+
+// lateFor returns how long the oldest change has waited for a disk that does not answer; 0: it
+// answers.
+func (l *log) lateFor() time.Duration {
+	if !l.isLate() {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.isLate() {
+		return 0
+	}
+	return time.Since(l.oldest)
+}
+
+// Wait implements engine.Journal. With storage.SyncAlways, and while the disk is late, it waits
+// until the position is durable, otherwise only until the backlog is below maxBacklog. The error is
+// why the log cannot be written. A call that does not wait takes no lock.
 func (l *log) Wait(p engine.Position) error {
 	position := uint64(p)
 	if l.durable(position) && l.trouble.Load() == nil {
@@ -233,7 +299,7 @@ func (l *log) durable(position uint64) bool {
 	if l.synced.Load() >= position {
 		return true
 	}
-	return storage.SyncMode(l.mode.Load()) != storage.SyncAlways &&
+	return storage.SyncMode(l.mode.Load()) != storage.SyncAlways && position <= l.held.Load() &&
 		position-min(position, l.written.Load()) < maxBacklog
 }
 

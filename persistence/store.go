@@ -261,6 +261,17 @@ func (s *Store) Full() error {
 	return nil
 }
 
+// Stalled returns an error while the disk does not answer, or is too slow. Otherwise it is fast.
+func (s *Store) Stalled() error {
+	if l := s.journal.Load(); l != nil && l.err() == nil {
+		if late := l.lateFor(); late > 0 {
+			return fmt.Errorf("the disk of %s has not answered for %v: changes wait", s.options.Dir,
+				late.Round(time.Second))
+		}
+	}
+	return nil
+}
+
 // Refuses returns why changes are refused, nil while they are not. It is fast.
 func (s *Store) Refuses() error {
 	l := s.journal.Load()
@@ -294,6 +305,16 @@ func (s *Store) logStalled(err error) {
 // logResumed implements observer.
 func (s *Store) logResumed(after time.Duration) {
 	s.log.Info("the log is written again: nothing is lost", "after", after.Round(time.Millisecond))
+}
+
+// logLate implements observer.
+func (s *Store) logLate() {
+	s.log.Error("the disk does not answer: calls that change keys wait for it", "dir", s.options.Dir)
+}
+
+// logInTime implements observer.
+func (s *Store) logInTime(after time.Duration) {
+	s.log.Info("the disk answers again: no call waits for it any more", "after", after.Round(time.Millisecond))
 }
 
 // logFailed implements observer.
@@ -331,7 +352,7 @@ func (s *Store) Status() storage.Status {
 	st.Changes = s.changes() - st.Changes
 	s.mu.Unlock()
 	st.AppendOnly, st.Settings, st.Failure = s.options.AppendOnly, *s.settings.Load(), s.Failure()
-	st.Full = s.Full()
+	st.Full, st.Stalled = s.Full(), s.Stalled()
 	st.Loaded, st.ToLoad = s.loaded.Load(), s.toLoad.Load()
 	st.SavedKeys, st.KeysToSave = s.savedKeys.Load(), s.keysToSave.Load()
 	if l := s.journal.Load(); l != nil {

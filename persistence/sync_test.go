@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -188,6 +189,111 @@ func TestSlowDiskDelaysCalls(t *testing.T) {
 			require.NoError(t, w.store.Wait(w.set("k", 1<<20)))
 		}
 		require.GreaterOrEqual(t, time.Since(start), time.Hour)
+		w.stop()
+	})
+}
+
+// While the disk hangs, only the changes of the first two seconds are acknowledged. They can be
+// read. Calls go on when the disk answers.
+func TestHungDiskHoldsCalls(t *testing.T) {
+	for _, mode := range []storage.SyncMode{storage.SyncEverySecond, storage.SyncNever} {
+		virtual(t, func(w *world) {
+			logged := new(lines)
+			w.o.Log = slog.New(logged)
+			require.True(t, w.start(mode))
+			const hangs = 10 * time.Second
+			w.disk.slowDown(ofLog, hangs)
+			start, first := time.Now(), w.set("first", 0)
+			var calls sync.WaitGroup
+			time.Sleep(50 * time.Millisecond)
+			for i := range 50 {
+				begun := time.Since(start)
+				calls.Go(func() {
+					name := fmt.Sprintf("<key %d>", i)
+					require.NoError(t, w.store.Wait(w.set(name, 0)))
+					if begun < lateAfter {
+						require.Equal(t, begun, time.Since(start))
+						return
+					}
+					require.GreaterOrEqual(t, time.Since(start), hangs)
+					require.Less(t, time.Since(start), hangs+time.Second)
+					require.Equal(t, mode == storage.SyncEverySecond, w.disk.onDisk(name))
+				})
+				if begun < lateAfter {
+					require.NoError(t, w.store.Stalled())
+				} else {
+					require.NoError(t, w.store.Wait(first))
+					require.Equal(t, begun, time.Since(start), "a read does not wait")
+					want := fmt.Sprintf("the disk of  has not answered for %v: changes wait", begun.Round(time.Second))
+					require.EqualError(t, w.store.Stalled(), want)
+					require.EqualError(t, w.store.Status().Stalled, want)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			w.disk.slowDown(ofLog, 0)
+			calls.Wait()
+			synctest.Wait()
+			require.NoError(t, w.store.Stalled())
+			require.Equal(t, 1, logged.with("the disk does not answer"))
+			require.Equal(t, 1, logged.with("the disk answers again"))
+			begun := time.Now()
+			require.NoError(t, w.store.Wait(w.set("later", 0)))
+			require.Equal(t, begun, time.Now())
+			w.stop()
+		})
+	}
+}
+
+// When a call is acknowledged, all changes older than two seconds are durable, however slow the
+// disk is.
+func TestSlowDiskLosesNoMoreThanTwoSeconds(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	virtual(t, func(w *world) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		require.True(t, w.start(storage.SyncEverySecond))
+		var calls sync.WaitGroup
+		var waited atomic.Int64
+		var begun [500]time.Time
+		for i := range begun {
+			if r.IntN(30) == 0 {
+				w.disk.slowDown(ofLog, time.Duration(r.Int64N(int64(3*time.Second))))
+			}
+			begun[i] = time.Now()
+			position := w.set(fmt.Sprintf("<key %d>", i), r.IntN(20)/19*wakeBacklog)
+			calls.Go(func() {
+				require.NoError(t, w.store.Wait(position))
+				if time.Since(begun[i]) > 0 {
+					waited.Add(1)
+				}
+				older := i
+				for older > 0 && time.Since(begun[older]) <= lateAfter {
+					older--
+				}
+				durable := older == 0 || w.disk.onDisk(fmt.Sprintf("<key %d>", older))
+				require.True(t, durable, "%d is acknowledged, %d is not durable", i, older)
+			})
+			time.Sleep(time.Duration(r.Int64N(int64(200 * time.Millisecond))))
+		}
+		calls.Wait()
+		require.NotZero(t, waited.Load())
+		w.stop()
+	})
+}
+
+// A disk that is full has answered.
+func TestFullDiskIsNotStalled(t *testing.T) {
+	virtual(t, func(w *world) {
+		require.True(t, w.start(storage.SyncEverySecond))
+		w.disk.fill(1, 40, failOnce)
+		w.set("k", 0)
+		for range 90 {
+			time.Sleep(100 * time.Millisecond)
+			require.NoError(t, w.store.Stalled())
+		}
+		require.Error(t, w.store.Full())
+		time.Sleep(2 * time.Second)
+		require.NoError(t, w.store.Full())
 		w.stop()
 	})
 }

@@ -99,11 +99,14 @@ func (e *diskFullError) Unwrap() error { return e.error }
 func (l *log) wait(full *diskFullError) error {
 	l.tried = time.Now()
 	first := l.trouble.Load() == nil
+	l.mu.Lock()
+	l.setOldest(l.tried) // the disk has answered
 	if first {
-		l.mu.Lock()
 		l.trouble.Store(&trouble{err: full, since: l.tried})
 		l.notify()
-		l.mu.Unlock()
+	}
+	l.mu.Unlock()
+	if first {
 		l.observer.logStalled(full)
 	}
 	if l.due() {
@@ -175,10 +178,33 @@ func (l *log) writeOut(ending bool) error {
 	case l.due():
 		return l.sync()
 	}
-	l.mu.Lock()
-	l.notify() // because written has grown
-	l.mu.Unlock()
+	l.stored(storage.SyncMode(l.mode.Load()) == storage.SyncNever)
 	return nil
+}
+
+// stored wakes the calls that wait for what was just written. all means that the sync mode requires
+// no more for it.
+func (l *log) stored(all bool) {
+	var late time.Duration
+	l.mu.Lock()
+	if all {
+		var oldest time.Time
+		switch {
+		case l.at < len(l.batch):
+			oldest = l.since
+		case len(l.pending) > 0:
+			oldest = l.first
+		}
+		if !oldest.IsZero() && oldest.Before(l.tried) {
+			oldest = l.tried // a full disk has answered
+		}
+		late = l.setOldest(oldest)
+	}
+	l.notify()
+	l.mu.Unlock()
+	if late > 0 {
+		l.observer.logInTime(late)
+	}
 }
 
 // writeBatch writes the batch. After an error the next call continues where it stopped.
@@ -208,7 +234,7 @@ func (l *log) due() bool {
 	case storage.SyncAlways:
 		return true
 	case storage.SyncEverySecond:
-		return time.Since(l.lastSync) >= syncInterval
+		return time.Since(l.lastSync) >= syncInterval || l.isLate()
 	}
 	return false
 }
@@ -220,7 +246,7 @@ func (l *log) take() {
 	if l.offset+int64(len(l.pending)) >= l.limit && len(l.cuts) == 0 {
 		l.cutHere()
 	}
-	l.batch, l.taken, l.at = l.pending, l.cuts, 0
+	l.batch, l.taken, l.at, l.since = l.pending, l.cuts, 0, l.first
 	l.pending, l.cuts = l.spare, nil
 	l.spare = nil
 }
@@ -330,9 +356,9 @@ func (l *log) sync() error {
 		l.clean, l.took = l.offset, took
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.synced.Store(l.written.Load())
-	l.notify()
+	l.mu.Unlock()
+	l.stored(true)
 	return nil
 }
 

@@ -45,6 +45,7 @@ type Status struct {
 	Settings   Settings
 	Failure    error // why the log has failed, which is final, or nil
 	Full       error // why the log waits for disk space, or nil
+	Stalled    error // that the disk does not answer, so that calls wait, or nil
 
 	LoadStart int64
 	Loaded    int64 // bytes loaded so far
