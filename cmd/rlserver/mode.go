@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,9 +133,9 @@ func (standalone) close(ctx context.Context, p *parts) error {
 	return nil
 }
 
-func (standalone) ready(p *parts) error           { return p.data.Refuses() }
-func (standalone) readyForTraffic(p *parts) error { return p.data.Refuses() }
-func (standalone) addState(*parts, *web.State)    {}
+func (standalone) ready(p *parts) error             { return cmp.Or(p.data.Refuses(), p.data.Stalled()) }
+func (m standalone) readyForTraffic(p *parts) error { return m.ready(p) }
+func (standalone) addState(*parts, *web.State)      {}
 
 func (standalone) keyspaceOf(p *parts, _ []byte) (*engine.Engine, int64) {
 	return p.engine, p.clock.Now()

@@ -127,6 +127,8 @@ func (s webSource) disk() web.Disk {
 		d.State, d.Failure = "failed", st.Failure.Error()
 	case st.Full != nil:
 		d.State, d.Failure = "full", st.Full.Error()
+	case st.Stalled != nil:
+		d.State, d.Failure = "stalled", st.Stalled.Error()
 	}
 	return d
 }

@@ -142,21 +142,23 @@ func writeLog(r *report, t storage.Status, logs bool) {
 	r.field("disk_failure_policy", r.env.Settings.OnDiskFailure())
 }
 
-// diskState returns ok, full while the log waits for free space, or failed until the server
-// restarts.
+// diskState returns ok, stalled while the disk does not answer, full while the log waits for free
+// space, or failed until the server restarts.
 func diskState(t storage.Status) string {
 	switch {
 	case t.Failure != nil:
 		return "failed"
 	case t.Full != nil:
 		return "full"
+	case t.Stalled != nil:
+		return "stalled"
 	}
 	return "ok"
 }
 
 // diskFailure returns the error of the log on one line, or "".
 func diskFailure(t storage.Status) string {
-	err := cmp.Or(t.Failure, t.Full)
+	err := cmp.Or(t.Failure, t.Full, t.Stalled)
 	if err == nil {
 		return ""
 	}

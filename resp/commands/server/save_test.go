@@ -219,6 +219,9 @@ disk_failure:
 disk_failure_policy:refuse
 `, body())
 
+	store.Set(func() { store.State = storage.Status{Stalled: errors.New("the disk hangs")} })
+	assert.Contains(t, body(), "\ndisk_state:stalled\ndisk_failure:the disk hangs\n")
+
 	store.Set(func() {
 		store.State = storage.Status{
 			Failure: errors.New(
