@@ -9,7 +9,8 @@
 //	0000000008.log           …
 //	0000000009.log           the segment that is being written
 //	0000000010.snapshot.tmp  an incomplete snapshot: readers ignore it
-//	lock                     locked by the process that uses the directory, with its pid in it
+//	lock                     locked by the process that uses the directory, with its pid in it. If
+//	                         it is another file now, that process changes nothing here any more
 //	before-repair-<time>     copies of all files from before a Repair
 //
 // Files with other names are ignored. Each start begins a new segment: no process writes behind

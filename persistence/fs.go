@@ -182,3 +182,52 @@ func (d directory) lock() (*os.File, error) {
 	}
 	return f, nil
 }
+
+// lockedDirectory is a directory that this process has locked. It fails if another one has taken
+// its place, which may be in use by another server.
+type lockedDirectory struct {
+	directory
+	file *os.File // the lock
+}
+
+func (d lockedDirectory) inPlace() error {
+	if err := (writtenFile{d.file}).inPlace(); err != nil {
+		return fmt.Errorf("the data directory %s was replaced or removed: %w", d.directory, err)
+	}
+	return nil
+}
+
+func (d lockedDirectory) list() ([]string, error) {
+	if err := d.inPlace(); err != nil {
+		return nil, err
+	}
+	return d.directory.list()
+}
+
+func (d lockedDirectory) create(name string) (outFile, error) {
+	if err := d.inPlace(); err != nil {
+		return nil, err
+	}
+	return d.directory.create(name)
+}
+
+func (d lockedDirectory) rename(from, to string) error {
+	if err := d.inPlace(); err != nil {
+		return err
+	}
+	return d.directory.rename(from, to)
+}
+
+func (d lockedDirectory) remove(name string) error {
+	if err := d.inPlace(); err != nil {
+		return err
+	}
+	return d.directory.remove(name)
+}
+
+func (d lockedDirectory) truncate(name string, size int64) error {
+	if err := d.inPlace(); err != nil {
+		return err
+	}
+	return d.directory.truncate(name, size)
+}

@@ -37,23 +37,28 @@ func (s *Store) beginSaving() error {
 	case s.busy:
 		return storage.ErrBusy
 	}
-	if err := s.Full(); err != nil { // what waits in memory has to be written before the snapshot
-		s.status.LastFailed, s.tried = true, time.Now()
-		return err
-	}
-	if err := s.openLate(); err != nil {
-		s.status.LastFailed, s.tried = true, time.Now()
-		return err
-	}
 	s.busy = true
 	s.saving.Add(1)
 	s.status.SaveStart = s.options.Clock()
-	return nil
+	err := s.Full() // what waits in memory has to be written before the snapshot
+	if err == nil {
+		s.mu.Unlock() // the disk may hang
+		err = s.openLate()
+		s.mu.Lock()
+	}
+	if err != nil {
+		s.busy, s.status.LastFailed, s.tried = false, true, time.Now()
+		s.saving.Done()
+	}
+	return err
 }
 
 // openLate creates the directory that did not exist when the store was opened. It fails if another
-// process has stored data there since then.
+// process has stored data there since then, or the directory was replaced.
 func (s *Store) openLate() error {
+	if d, ok := s.fs.(lockedDirectory); ok {
+		return d.inPlace()
+	}
 	if s.fs != nil {
 		return nil
 	}
@@ -65,6 +70,8 @@ func (s *Store) openLate() error {
 		err = fmt.Errorf("another server has stored data in the directory %s since this one was started", s.options.Dir)
 	}
 	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.lock.Close()
 		s.fs, s.lock = nil, nil
 	}

@@ -309,6 +309,47 @@ func TestDataOfAnotherServerIsKept(t *testing.T) {
 	second.stop()
 }
 
+// Data that another server has put in the place of the directory is neither replaced nor removed,
+// whatever is next: a snapshot, its last steps, or a segment.
+func TestReplacedDirectoryIsLeftAlone(t *testing.T) {
+	for _, appendOnly := range []bool{false, true} {
+		t.Run(fmt.Sprint("log ", appendOnly), func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			require.NoError(t, os.Mkdir(dir, 0o750))
+			w := newDataWorld(t, dir)
+			w.o.AppendOnly = appendOnly
+			require.True(t, w.start(storage.SyncAlways))
+			w.set("k", 1)
+			// the steps of a snapshot whose directory is replaced meanwhile
+			fs := w.store.fs
+			o, err := createSnapshot(fs, 9, 0)
+			require.NoError(t, err)
+			require.NoError(t, os.Rename(dir, dir+" of before"))
+			require.ErrorContains(t, w.store.Snapshot(), "the data directory "+dir+" was replaced or removed")
+
+			other := newDataWorld(t, dir)
+			require.True(t, other.start(storage.SyncAlways))
+			require.NoError(t, other.store.Wait(other.set("other", 1)))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, o.name+temporary), nil, 0o600))
+			files := readAll(t, dir)
+			const replaced = " was replaced or removed"
+			require.ErrorContains(t, w.store.Snapshot(), replaced)
+			require.ErrorContains(t, w.store.SnapshotInBackground(), replaced)
+			require.True(t, w.store.Status().LastFailed)
+			require.False(t, w.store.Status().Saving)
+			require.ErrorContains(t, o.complete(nil), replaced)
+			require.ErrorContains(t, w.store.removeBefore(9), replaced)
+			require.ErrorContains(t, fs.truncate(fileName(logFile, 1), 0), replaced)
+			_, err = fs.create(fileName(logFile, 2))
+			require.ErrorContains(t, err, replaced)
+			require.Equal(t, files, readAll(t, dir))
+			w.store.Close()
+			require.Equal(t, files, readAll(t, dir))
+			other.stop()
+		})
+	}
+}
+
 // One process at a time can lock a directory; a repair locks it too.
 func TestDirectoryIsLockedForOneProcess(t *testing.T) {
 	dir := t.TempDir()

@@ -88,7 +88,9 @@ func (s *Store) open() error {
 	if err != nil {
 		return err
 	}
-	s.fs, s.lock = d, lock
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fs, s.lock = lockedDirectory{d, lock}, lock
 	return nil
 }
 
@@ -396,6 +398,8 @@ func (s *Store) CloseBy(ctx context.Context) (err error) {
 	if l := s.journal.Load(); l != nil {
 		err = l.close()
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.lock != nil {
 		s.lock.Close()
 	}
