@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -187,13 +188,15 @@ func (d directory) lock() (*os.File, error) {
 // its place, which may be in use by another server.
 type lockedDirectory struct {
 	directory
-	file *os.File // the lock
+	file    *os.File      // the lock
+	answers *atomic.Int64 // of the disk
 }
 
 func (d lockedDirectory) inPlace() error {
 	if err := (writtenFile{d.file}).inPlace(); err != nil {
 		return fmt.Errorf("the data directory %s was replaced or removed: %w", d.directory, err)
 	}
+	d.answers.Add(1)
 	return nil
 }
 
@@ -208,7 +211,24 @@ func (d lockedDirectory) create(name string) (outFile, error) {
 	if err := d.inPlace(); err != nil {
 		return nil, err
 	}
-	return d.directory.create(name)
+	f, err := d.directory.create(name)
+	return countedFile{f, d.answers}, err
+}
+
+// countedFile counts what the disk has done.
+type countedFile struct {
+	outFile
+	answers *atomic.Int64
+}
+
+func (f countedFile) Write(p []byte) (int, error) {
+	defer f.answers.Add(1)
+	return f.outFile.Write(p)
+}
+
+func (f countedFile) Sync() error {
+	defer f.answers.Add(1)
+	return f.outFile.Sync()
 }
 
 func (d lockedDirectory) rename(from, to string) error {

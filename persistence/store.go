@@ -55,6 +55,7 @@ type Store struct {
 	loaded, toLoad        atomic.Int64 // bytes
 	savedKeys, keysToSave atomic.Int64 // in the current snapshot
 
+	answers    atomic.Int64 // see Answers
 	closing    atomic.Bool
 	quit, done chan struct{} // of maintain
 }
@@ -90,7 +91,7 @@ func (s *Store) open() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fs, s.lock = lockedDirectory{d, lock}, lock
+	s.fs, s.lock = lockedDirectory{d, lock, &s.answers}, lock
 	return nil
 }
 
@@ -273,6 +274,9 @@ func (s *Store) Stalled() error {
 	}
 	return nil
 }
+
+// Answers returns a number that grows while the disk does what the store asks of it.
+func (s *Store) Answers() int64 { return s.answers.Load() }
 
 // Refuses returns why changes are refused, nil while they are not. It is fast.
 func (s *Store) Refuses() error {

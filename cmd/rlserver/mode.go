@@ -122,10 +122,9 @@ func (standalone) close(ctx context.Context, p *parts) error {
 	if p.settings.Start.AppendOnly || len(p.settings.Store().Save) == 0 || p.server.EndsUnsaved() {
 		return nil
 	}
-	err := errors.New("a call that is still running holds a part of the data")
-	if saved := make(chan error, 1); within(ctx, func() { saved <- storage.SnapshotAfterCurrent(store{p.data}) }) {
-		err = <-saved
-	}
+	err := untilHung(ctx, p.settings.Start.Dir, p.data.Answers, func() error {
+		return storage.SnapshotAfterCurrent(store{p.data})
+	})
 	if err != nil {
 		const lost = "the last snapshot could not be taken, and changes since the one before are lost"
 		return fmt.Errorf("%s: %w", lost, err)

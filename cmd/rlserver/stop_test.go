@@ -2,11 +2,16 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -29,4 +34,46 @@ func TestFailedLastSnapshotIsAnError(t *testing.T) {
 	assert.Equal(t, 1, p.ProcessState.ExitCode())
 	assert.Contains(t, p.stderr.String(),
 		"rlserver: the last snapshot could not be taken, and changes since the one before are lost: ")
+}
+
+// The stop waits for a slow disk as long as it answers, and ends when it hangs.
+func TestStopWaitsForADiskThatAnswers(t *testing.T) {
+	failed := errors.New("failed")
+	for _, test := range []struct {
+		answers int // one per second
+		hangs   time.Duration
+		want    string
+		least   time.Duration
+	}{
+		{1000, 0, "failed", 1000 * time.Second},
+		{0, time.Hour, "the disk of /data has not answered for 10s", closeTime},
+		{100, time.Hour, "the disk of /data has not answered for 10s", 100*time.Second + closeTime},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var n atomic.Int64
+			start := time.Now()
+			err := untilHung(t.Context(), "/data", n.Load, func() error {
+				for range test.answers {
+					time.Sleep(time.Second)
+					n.Add(1)
+				}
+				time.Sleep(test.hangs)
+				return failed
+			})
+			require.EqualError(t, err, test.want)
+			require.GreaterOrEqual(t, time.Since(start), test.least)
+			require.LessOrEqual(t, time.Since(start), test.least+closeTime)
+			time.Sleep(test.hangs)
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), stopTime)
+		defer cancel()
+		err := untilHung(ctx, "/data", new(atomic.Int64).Load, func() error {
+			time.Sleep(time.Hour)
+			return nil
+		})
+		require.EqualError(t, err, "a call that is still running holds a part of the data")
+		time.Sleep(time.Hour)
+	})
 }
