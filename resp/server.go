@@ -77,6 +77,7 @@ type Server struct {
 	remeasure, purge                                                    clock.Throttle
 
 	noSave       atomic.Bool   // the server ends by SHUTDOWN NOSAVE
+	save         atomic.Bool   // likewise SHUTDOWN SAVE
 	shutdown     chan struct{} // closed when a client has sent SHUTDOWN
 	shutdownOnce sync.Once
 
@@ -310,6 +311,7 @@ func shutdown(c *command.Call) error {
 
 	s.closing = true
 	s.server.noSave.Store(nosave)
+	s.server.save.Store(save)
 	s.server.shutdownOnce.Do(func() { close(s.server.shutdown) })
 	return nil
 }
@@ -330,6 +332,10 @@ func (s *Server) saveBeforeShutdown(client int64, force bool) error {
 
 // ShutdownRequested returns a channel that is closed when a client has sent SHUTDOWN.
 func (s *Server) ShutdownRequested() <-chan struct{} { return s.shutdown }
+
+// EndsSaved reports whether a client has sent SHUTDOWN SAVE. The snapshot that this has taken lacks
+// what other clients have changed meanwhile.
+func (s *Server) EndsSaved() bool { return s.save.Load() }
 
 // EndsUnsaved reports whether a client has sent SHUTDOWN NOSAVE.
 func (s *Server) EndsUnsaved() bool { return s.noSave.Load() }

@@ -117,9 +117,10 @@ func (standalone) dismissed() <-chan struct{}       { return nil }
 func (standalone) why() error                       { return nil }
 func (standalone) handOver(context.Context, *parts) {}
 
-// close takes a last snapshot, if the settings require one.
+// close takes a last snapshot, if the settings or SHUTDOWN SAVE require one.
 func (standalone) close(ctx context.Context, p *parts) error {
-	if p.settings.Start.AppendOnly || len(p.settings.Store().Save) == 0 || p.server.EndsUnsaved() {
+	asked := p.server.EndsSaved() && p.data.Status().Changes > 0
+	if p.settings.Start.AppendOnly || len(p.settings.Store().Save) == 0 && !asked || p.server.EndsUnsaved() {
 		return nil
 	}
 	err := untilHung(ctx, p.settings.Start.Dir, p.data.Answers, func() error {

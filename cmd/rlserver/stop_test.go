@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -34,6 +35,57 @@ func TestFailedLastSnapshotIsAnError(t *testing.T) {
 	assert.Equal(t, 1, p.ProcessState.ExitCode())
 	assert.Contains(t, p.stderr.String(),
 		"rlserver: the last snapshot could not be taken, and changes since the one before are lost: ")
+}
+
+// SHUTDOWN SAVE loses nothing that was acknowledged before the connections were closed, with and
+// without --save.
+func TestShutdownSaveLosesNothing(t *testing.T) {
+	for _, save := range []string{"", "900 1"} {
+		t.Run(save, func(t *testing.T) {
+			t.Parallel()
+			flags := []string{"--dir", filepath.Join(t.TempDir(), "data"), "--appendonly", "no", "--save", save}
+			p := start(t, flags...)
+			conn, other := p.connect(), p.connect()
+			first := make(chan struct{})
+			last := make(chan string)
+			go func() {
+				acknowledged := ""
+				r := bufio.NewReader(conn)
+				for {
+					fmt.Fprint(conn, "INCR n\r\n")
+					line, err := r.ReadString('\n')
+					if err != nil {
+						last <- acknowledged
+						return
+					}
+					if acknowledged == "" {
+						close(first)
+					}
+					acknowledged = line
+				}
+			}()
+			<-first
+			fmt.Fprint(other, "SHUTDOWN SAVE\r\n")
+			require.NoError(t, p.waitForExit(), "%s", p.stderr.String())
+			acknowledged := <-last
+
+			p = start(t, flags...)
+			conn = p.connect()
+			fmt.Fprint(conn, "INCRBY n 0\r\n")
+			line, err := bufio.NewReader(conn).ReadString('\n')
+			require.NoError(t, err)
+			assert.Equal(t, acknowledged, line)
+		})
+	}
+}
+
+// SHUTDOWN SAVE takes one snapshot if nothing has changed since.
+func TestShutdownSaveTakesOneSnapshot(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--appendonly", "no")
+	fmt.Fprint(p.connect(), "SET k v\r\nSHUTDOWN SAVE\r\n")
+	require.NoError(t, p.waitForExit())
+	assert.Equal(t, 1, strings.Count(p.stderr.String(), "snapshot taken"), "%s", p.stderr.String())
 }
 
 // The stop waits for a slow disk as long as it answers, and ends when it hangs.
