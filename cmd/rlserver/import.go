@@ -32,8 +32,9 @@ source: redis://[[user]:password@]host[:port][/database], rediss://... for TLS, 
   --state=FILE                    what the next run needs to go on (rlserver-import.state)
 
 Each key that exists during the whole import is copied, with its deadline; a key that changes meanwhile is copied as it
-was when it was read. If the import stops half-way, the same command goes on where it stopped. At the end it prints what
-was copied and what was left out, and why. The exit code is 0 if nothing was left out; skipped keys are not left out.
+was when it was read. If the import stops half-way, the same command goes on where it stopped, or begins again if a server
+has restarted. At the end it prints what was copied and what was left out, and why. The exit code is 0 if nothing was left
+out; skipped keys are not left out.
 Users need, for all keys, +@connection +scan +type +memory|usage +time +pttl +pexpiretime +dump +multi +exec +info +dbsize
 +cluster|slots at the source, and +@connection +restore +exists +time +info +cluster|slots at the target.
 `

@@ -20,7 +20,9 @@
 // This holds for one process of the source, as the positions of SCAN mean nothing to the next. So
 // the state has the run_id of each node and the slots of each; each new connection compares it. If
 // the source has restarted, the import begins again, and so it does when the slots of a cluster
-// have moved.
+// have moved. A target that has restarted may have lost keys that it had taken. So the state also
+// has the run_ids of the nodes of the target, and the import begins again if there is another. A
+// restarted node of a cluster is one, although the others may have kept its keys.
 //
 // # When it stops half-way
 //

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -36,7 +37,7 @@ const (
 type importer struct {
 	options     Options
 	from        source
-	to          target
+	to          *target
 	file        stateFile
 	state       *state
 	keys, bytes *pace
@@ -97,7 +98,7 @@ func (im *importer) connect() error {
 		return err
 	}
 	im.from = source{options: from, client: redis.NewClient(from)}
-	im.to = target{options: to, client: redis.NewClient(to), replace: im.options.Replace}
+	im.to = newTarget(to, im.options.Replace)
 	return nil
 }
 
@@ -124,23 +125,28 @@ func (im *importer) prepare(ctx context.Context) error {
 	if err := im.from.open(ctx); err != nil {
 		return blame("source", err)
 	}
+	if im.to.processes, err = im.to.running(ctx); err != nil {
+		return blame("target", err)
+	}
 	im.goOn(old)
-	if err := im.notItself(ctx); err != nil {
+	if err := im.notItself(); err != nil {
 		return err
 	}
 	return im.compareClocks(ctx)
 }
 
-// goOn takes the state of an earlier run if the source is the same.
+// goOn takes the state of an earlier run if the source and the target are the same.
 func (im *importer) goOn(old *state) {
-	im.state.Source = im.from.identity()
+	im.state.Source, im.state.Target = im.from.identity(), im.to.processes
 	switch {
 	case old == nil:
-	case old.Source == im.state.Source:
-		im.state = old
-		im.notice("goes on after %s", count(old.Report.copied()))
-	default:
+	case old.Source != im.state.Source:
 		im.notice("begins again: the source has restarted since, or its slots have moved")
+	case !hasAll(old.Target, im.state.Target):
+		im.notice("begins again: the target has restarted since, or has other nodes, and may have lost keys")
+	default:
+		im.state, im.to.processes = old, old.Target
+		im.notice("goes on after %s", count(old.Report.copied()))
 	}
 	for _, n := range im.from.nodes {
 		if im.state.Nodes[n.addr] == nil {
@@ -150,13 +156,9 @@ func (im *importer) goOn(old *state) {
 }
 
 // notItself checks that the target is not the source.
-func (im *importer) notItself(ctx context.Context) error {
-	info, err := im.to.client.Info(ctx, "server").Result()
-	if err != nil {
-		return blame("target", err)
-	}
+func (im *importer) notItself() error {
 	for _, n := range im.from.nodes {
-		if n.runID != "" && n.runID == field(info, "run_id") {
+		if n.runID != "" && slices.Contains(im.to.processes, n.runID) {
 			return errors.New("the source and the target are the same server")
 		}
 	}
@@ -208,7 +210,10 @@ func (im *importer) copyAll(ctx context.Context) error {
 			return err
 		}
 	}
-	return blame("source", im.from.unmoved(ctx))
+	if err := im.from.unmoved(ctx); err != nil {
+		return blame("source", err)
+	}
+	return blame("target", im.to.unchanged(ctx))
 }
 
 func (im *importer) copyNode(ctx context.Context, n *node, p *progressOf) error {

@@ -242,6 +242,102 @@ func TestARestartOfTheSourceIsNoticed(t *testing.T) {
 	assert.NoFileExists(t, state)
 }
 
+// A target that has restarted, or one node of it, may have lost the keys that it had taken.
+func TestARestartOfTheTargetIsNoticed(t *testing.T) {
+	for _, nodes := range []int{1, 2} {
+		from := startMiniature(t, &miniature{keys: []string{"a", "b"}})
+		to, restored := startTarget(t, nil)
+		restarts := to
+		if nodes == 2 {
+			restarts, _ = startTarget(t, nil)
+			takes := to.reply
+			to.reply = func(words []string) string {
+				if words[0] == "CLUSTER" {
+					return "*2\r\n" + slots(0, 100, to.addr) + slots(101, 16383, restarts.addr)
+				}
+				return takes(words)
+			}
+		}
+		state := filepath.Join(t.TempDir(), "state")
+		keep := func(o *Options) { o.State = state }
+		from.reply = func(words []string) string {
+			switch {
+			case words[0] != "SCAN":
+				return ""
+			case words[1] == "0":
+				return "*2\r\n" + bulk("7") + list([]string{"a"})
+			}
+			return closed
+		}
+		_, _, err := run(t, from, to, keep)
+		require.ErrorContains(t, err, "the source: EOF; run this command again to go on")
+
+		restarts.Lock()
+		restarts.runID = "another"
+		restarts.Unlock()
+		from.Lock()
+		from.reply = nil
+		from.Unlock()
+		*restored = nil
+		_, notices, err := run(t, from, to, keep)
+		require.NoError(t, err)
+		assert.Equal(t, "begins again: the target has restarted since, or has other nodes, and may have lost keys\n",
+			notices)
+		assert.Len(t, *restored, 2)
+	}
+}
+
+// slots is an element of the reply to CLUSTER SLOTS.
+func slots(first, last int, addr string) string {
+	host, port, _ := strings.Cut(addr, ":")
+	return fmt.Sprintf("*3\r\n:%d\r\n:%d\r\n*3\r\n%s:%s\r\n%s", first, last, bulk(host), port, bulk(addr))
+}
+
+// A run does not go on with another process of the target, which it may notice when it connects
+// again, or at the end.
+func TestARestartOfTheTargetEndsTheRun(t *testing.T) {
+	for _, reply := range []string{closed, "+OK\r\n"} {
+		from := startMiniature(t, &miniature{keys: []string{"a"}})
+		from.reply = func(words []string) string {
+			if words[0] == "DUMP" { // large, so that it is sent again on a new connection
+				return bulk(strings.Repeat("x", restoreBytes))
+			}
+			return ""
+		}
+		var to *miniature
+		to, _ = startTarget(t, func([]string) string {
+			to.runID = "another"
+			return reply
+		})
+		state := filepath.Join(t.TempDir(), "state")
+		_, _, err := run(t, from, to, func(o *Options) { o.State = state })
+		require.EqualError(t, err, "the target: it has restarted; run this command again to begin again")
+		require.NoFileExists(t, state)
+	}
+}
+
+// A run does not send keys to a node of the target that has come since it began.
+func TestAnotherNodeOfTheTargetEndsTheRun(t *testing.T) {
+	from := startMiniature(t, &miniature{keys: []string{"a"}})
+	another, restored := startTarget(t, nil)
+	another.runID = "another"
+	var to *miniature
+	to, _ = startTarget(t, func([]string) string { return "-MOVED 15495 " + another.addr + "\r\n" })
+	takes, asked := to.reply, 0
+	to.reply = func(words []string) string {
+		if words[0] == "CLUSTER" {
+			if asked++; asked > 1 {
+				return "*1\r\n" + slots(0, 16383, another.addr)
+			}
+			return "*1\r\n" + slots(0, 16383, to.addr)
+		}
+		return takes(words)
+	}
+	_, _, err := run(t, from, to)
+	require.EqualError(t, err, "the target: it has restarted; run this command again to begin again")
+	assert.Empty(t, *restored)
+}
+
 // Nothing of a value is restored whose source dies while it sends it; the next run goes on there.
 func TestASourceThatDiesHalfwayThroughAValue(t *testing.T) {
 	for _, half := range []string{"$1000\r\nhalf", "$10", ""} {

@@ -73,11 +73,10 @@ func (s *source) newNode(addr string) *node {
 	o := *s.options
 	o.Addr = addr
 	o.OnConnect = func(ctx context.Context, conn *redis.Conn) error {
-		info, err := conn.Info(ctx, "server").Result()
+		id, err := processOf(ctx, conn)
 		if err != nil {
 			return err
 		}
-		id := field(info, "run_id")
 		if n.runID = cmp.Or(n.runID, id); n.runID != id {
 			return errRestarted
 		}
@@ -94,34 +93,44 @@ func (s *source) close() {
 	s.client.Close()
 }
 
-// field returns a field of INFO, or "".
-func field(info, name string) string {
-	_, rest, _ := strings.Cut(info, "\n"+name+":")
+// processOf returns the run_id of a server, or "" if it names none.
+func processOf(ctx context.Context, server redis.Cmdable) (string, error) {
+	info, err := server.Info(ctx, "server").Result()
+	_, rest, _ := strings.Cut(info, "\nrun_id:")
 	line, _, _ := strings.Cut(rest, "\n")
-	return strings.TrimSpace(line)
+	return strings.TrimSpace(line), err
+}
+
+// slotsOf returns which nodes of a cluster have which slots, by the node that a client is of. There
+// are none if there is no cluster, or if it may not be asked.
+func slotsOf(ctx context.Context, client *redis.Client) ([]redis.ClusterSlot, error) {
+	// CLUSTER SHARDS, which replaces it, exists since Redis 7
+	asked := redis.NewClusterSlotsCmd(ctx, "cluster", "slots")
+	err := client.Process(ctx, asked)
+	if isReply(err) {
+		return nil, nil
+	}
+	ranges := slices.DeleteFunc(asked.Val(), func(r redis.ClusterSlot) bool { return len(r.Nodes) == 0 })
+	for _, r := range ranges {
+		first := &r.Nodes[0]
+		if host, port, err := net.SplitHostPort(first.Addr); err == nil && host == "" {
+			// that of the node that was asked
+			host, _, _ = net.SplitHostPort(client.Options().Addr)
+			first.Addr = net.JoinHostPort(host, port)
+		}
+	}
+	return ranges, err
 }
 
 // layout returns the addresses of the nodes with keys, and which of them has which slots.
 func (s *source) layout(ctx context.Context) (masters []string, slots string, err error) {
-	// CLUSTER SHARDS, which replaces it, exists since Redis 7
-	asked := redis.NewClusterSlotsCmd(ctx, "cluster", "slots")
-	err = s.client.Process(ctx, asked)
-	ranges := asked.Val()
-	if isReply(err) || err == nil && len(ranges) == 0 {
-		// there is no cluster, or it may not be asked
+	ranges, err := slotsOf(ctx, s.client)
+	if err == nil && len(ranges) == 0 {
 		return []string{s.options.Addr}, "", nil
 	}
 	var lines []string
 	for _, r := range ranges {
-		if len(r.Nodes) == 0 {
-			continue
-		}
 		addr := r.Nodes[0].Addr
-		if host, port, err := net.SplitHostPort(addr); err == nil && host == "" {
-			// that of the node that was asked
-			host, _, _ = net.SplitHostPort(s.options.Addr)
-			addr = net.JoinHostPort(host, port)
-		}
 		masters = append(masters, addr)
 		lines = append(lines, fmt.Sprintf("%d-%d %s", r.Start, r.End, addr))
 	}

@@ -15,7 +15,8 @@ import (
 type state struct {
 	From, To, Match string
 	Replace         bool
-	Source          string // the processes of the source, and their slots
+	Source          string   // the processes of the source, and their slots
+	Target          []string // the run_ids of the target's nodes
 	Nodes           map[string]*progressOf
 	Report          Report
 }

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -14,6 +15,60 @@ type target struct {
 	cluster *redis.ClusterClient // nil: the target is no cluster, as far as is known
 	replace bool
 	shift   int64 // milliseconds that are added to deadlines
+	// the run_ids of its nodes, which may have got keys; nil: not known yet
+	processes []string
+}
+
+// newTarget returns a target whose connections all lead to its processes, or fail.
+func newTarget(o *redis.Options, replace bool) *target {
+	t := &target{options: o, replace: replace}
+	o.OnConnect = func(ctx context.Context, conn *redis.Conn) error {
+		id, err := processOf(ctx, conn)
+		if err == nil && t.processes != nil && !hasAll(t.processes, []string{id}) {
+			err = errRestarted
+		}
+		return err
+	}
+	t.client = redis.NewClient(o)
+	return t
+}
+
+// running returns the run_ids of the target's present nodes. Of a cluster, as also its proxies name
+// it, it leaves out those that cannot be asked: no new connection leads to them unnoticed.
+func (t *target) running(ctx context.Context) (ids []string, err error) {
+	id, err := processOf(ctx, t.client)
+	if err != nil {
+		return nil, err
+	}
+	ranges, err := slotsOf(ctx, t.client)
+	ids, asked := append(ids, id), map[string]bool{t.options.Addr: true}
+	for _, r := range ranges {
+		o := *t.options
+		if o.Addr, o.OnConnect = r.Nodes[0].Addr, nil; asked[o.Addr] {
+			continue
+		}
+		asked[o.Addr] = true
+		node := redis.NewClient(&o)
+		if id, err := processOf(ctx, node); err == nil {
+			ids = append(ids, id)
+		}
+		node.Close()
+	}
+	return ids, err
+}
+
+// unchanged checks that there are no nodes but those of before.
+func (t *target) unchanged(ctx context.Context) error {
+	ids, err := t.running(ctx)
+	if err == nil && !hasAll(t.processes, ids) {
+		err = errRestarted
+	}
+	return err
+}
+
+// hasAll reports whether ids are all in a list.
+func hasAll(list, ids []string) bool {
+	return !slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(list, id) })
 }
 
 func (t *target) close() {
@@ -108,7 +163,7 @@ func (t *target) send(ctx context.Context, values []*value) []error {
 
 func clusterOptions(o *redis.Options) *redis.ClusterOptions {
 	return &redis.ClusterOptions{
-		Addrs: []string{o.Addr}, Dialer: o.Dialer, Protocol: o.Protocol, DisableIdentity: true,
+		Addrs: []string{o.Addr}, Dialer: o.Dialer, OnConnect: o.OnConnect, Protocol: o.Protocol, DisableIdentity: true,
 		Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig,
 		PoolSize: 2, PipelinePoolSize: -1, MaxRetries: -1, DialerRetries: 1, ReadTimeout: -1, WriteTimeout: -1,
 	}
