@@ -19,6 +19,8 @@ const (
 // default user, this user may run every call, with the password of SetDefaultPassword. As in Redis,
 // all other accounts are new: the caller must close the connections of the previous ones.
 func (s *Users) Load(path string) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	text, err := smallfile.Read(path, maxFile)
 	if err != nil {
 		return fmt.Errorf("Error loading ACLs, opening file '%s': %w", path, err)
@@ -135,5 +137,7 @@ func (s *Users) Defined() (lines []string) {
 
 // Save replaces a file by one with all users, see smallfile.Write.
 func (s *Users) Save(path string) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	return smallfile.Write(path, strings.Join(s.Describe(), "\n")+"\n")
 }

@@ -59,6 +59,12 @@ type Users struct {
 	settings *Settings
 	nobody   *User // without permissions; for deleted users, and for logins with an unknown name
 
+	// held over each change, and from reading a file until its users are set, or from listing the
+	// users until they are written, so that older users never replace newer ones. No call takes it
+	// but those that change users. Sync does without: a cluster does not wait for the disk of a
+	// node, and changes users by Sync alone.
+	changing sync.Mutex
+
 	mu             sync.Mutex // protects the following fields; no lock is taken while it is held
 	accounts       map[string]*Account
 	defaultAccount *Account // never deleted
@@ -160,6 +166,8 @@ func (s *Users) set(name string, rules []string, replace bool) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a, u := s.accounts[name], NewUser(s.catalog, s.allChannels())
@@ -230,6 +238,8 @@ func (s *Users) SetDefaultPassword(password string) {
 	if password == "" {
 		rules[1] = "nopass"
 	}
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.defaultAccount.user.Store(mustApply(s.defaultAccount.User(), rules...))
@@ -245,6 +255,8 @@ func (s *Users) Delete(names []string) (deleted int, err error) {
 	if slices.Contains(names, Default) {
 		return 0, ErrDefaultStays
 	}
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {

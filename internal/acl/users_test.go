@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -101,6 +102,33 @@ func TestUserLimits(t *testing.T) {
 	require.ErrorContains(t, u.Load(path), path+":1: There are too many rules")
 	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("nonsense\n", 1000)), 0o600))
 	require.ErrorContains(t, u.Load(path), "And 950 more errors.")
+}
+
+// Whatever is done at the same time, the file has the users of the last save.
+func TestFilesAndChangesTakeTurns(t *testing.T) {
+	u, _ := newUsers()
+	path := filepath.Join(t.TempDir(), "users.acl")
+	for i := range 100 { // so that a file takes long
+		require.NoError(t, u.Set(fmt.Sprint("user", i), []string{"on", "~a*", "+get"}))
+	}
+	require.NoError(t, u.Save(path))
+	for _, other := range []func(string) error{u.Save, u.Load} {
+		for range 30 {
+			require.NoError(t, u.Set("bob", []string{"on"}))
+			require.NoError(t, u.Save(path))
+			var others sync.WaitGroup
+			for range 3 {
+				others.Go(func() { assert.NoError(t, other(path)) })
+			}
+			_, err := u.Delete([]string{"bob"})
+			require.NoError(t, err)
+			require.NoError(t, u.Save(path))
+			others.Wait()
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, strings.Join(u.Describe(), "\n")+"\n", string(text))
+		}
+	}
 }
 
 func TestSaveAndLoad(t *testing.T) {
