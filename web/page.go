@@ -156,7 +156,11 @@ func (s *Server) limiter(w http.ResponseWriter, r *http.Request) {
 	var l Limiter
 	ok := false
 	if name != nil {
-		l, ok = s.source.Limiter(db, name)
+		l, ok, err = s.source.Limiter(db, name)
+	}
+	if err != nil {
+		failCall(w, err)
+		return
 	}
 	v := limiterView{Found: ok, Name: readable(name), Database: db}
 	if ok {

@@ -22,7 +22,8 @@ type Source interface {
 	// NameOf returns the name of a key by the Hash in Denied; nil if there is no such key.
 	NameOf(database int, hash uint64) []byte
 	// Limiter returns the state of a key without changing it. ok is false if there is no such key.
-	Limiter(database int, key []byte) (l Limiter, ok bool)
+	// It fails if a script that takes too long holds the key.
+	Limiter(database int, key []byte) (l Limiter, ok bool, err error)
 	// Connect returns what makes calls as a user, until the context ends. The caller closes it.
 	Connect(ctx context.Context, as User) (Caller, error)
 }

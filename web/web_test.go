@@ -53,14 +53,14 @@ func (f *fake) NameOf(_ int, hash uint64) []byte {
 	return nil
 }
 func (f *fake) set(change func(s *State)) { f.mu.Lock(); defer f.mu.Unlock(); change(&f.state) }
-func (f *fake) Limiter(db int, key []byte) (Limiter, bool) {
+func (f *fake) Limiter(db int, key []byte) (Limiter, bool, error) {
 	if string(key) != "login:ann" {
-		return Limiter{}, false
+		return Limiter{}, false, nil
 	}
 	return Limiter{
 		Type: "zset", ExpiresIn: time.Minute, Rule: "SLIDE 5 1m", Limit: 5, Remaining: 1,
 		RetryIn: 1500 * time.Millisecond, ResetIn: time.Minute,
-	}, true
+	}, true, nil
 }
 
 func newFake() *fake {

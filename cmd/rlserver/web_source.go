@@ -168,40 +168,41 @@ func (s webSource) Denied(n int) []web.DeniedKey {
 }
 
 // Limiter implements web.Source.
-func (s webSource) Limiter(db int, name []byte) (l web.Limiter, ok bool) {
+func (s webSource) Limiter(db int, name []byte) (l web.Limiter, ok bool, err error) {
 	e, now := s.p.mode.keyspaceOf(s.p, name)
 	if e == nil || db >= e.Databases() {
-		return l, false
+		return l, false, nil
 	}
 	k := e.Key(name)
 	by := ruleOf(e, db, k)
 	tx := e.NewTx()
-	tx.Begin(now, db, []engine.Key{k}, false)
+	if !tx.BeginUnlessHeld(now, db, []engine.Key{k}, false, false) {
+		return l, false, web.CallError(command.ErrBusy)
+	}
 	defer tx.End()
 	kind := tx.Type(k)
 	if l.Type = string(kind); kind == object.TypeNone && by == nil {
-		return l, false
+		return l, false, nil
 	}
 	l.ExpiresIn = -1
 	if at, ok := tx.Deadline(k); ok && at > 0 {
 		l.ExpiresIn = time.Duration(at-tx.Now()) * time.Millisecond
 	}
 	if by == nil {
-		return l, true
+		return l, true, nil
 	}
 	l.Rule = by.String()
 	var d limit.Decision
-	var err error
 	tx.NoTouch(true, func() {
 		tx.DryRun(func() { d, err = tx.Decide(&engine.Limit{Key: k, Rule: *by}) })
 	})
 	if err != nil {
 		l.Unusable = strings.TrimPrefix(err.Error(), "ERR ")
-		return l, true
+		return l, true, nil
 	}
 	l.Limit, l.Remaining = d.Limit, d.Remaining
 	l.RetryIn, l.ResetIn = time.Duration(d.RetryAfter)*time.Millisecond, time.Duration(d.ResetAfter)*time.Millisecond
-	return l, true
+	return l, true, nil
 }
 
 // NameOf implements web.Source.

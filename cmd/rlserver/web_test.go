@@ -6,6 +6,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -353,4 +355,25 @@ func TestScrapeTakesNoKeyLock(t *testing.T) {
 	case <-ctx.Done():
 		assert.Fail(t, "the state waits for a lock of the keys")
 	}
+}
+
+// A key that a script holds for too long is refused: requests that wait would take all connections.
+func TestAKeyOfABusyScriptIsRefused(t *testing.T) {
+	p, address := startHTTP(t, "--lua-time-limit", "20")
+	busy, other := p.connect(), p.connect()
+	c := &client{t, other, bufio.NewReader(other)}
+	fmt.Fprint(busy, "EVAL \"while true do end\" 1 held\r\n")
+	refused := func() bool { return strings.HasPrefix(c.do("EXISTS held"), "BUSY ") }
+	require.Eventually(t, refused, patience, time.Millisecond)
+
+	impatient := http.Client{Timeout: patience}
+	response, err := impatient.Get("http://" + address + "/api/limiter?db=0&key=" +
+		base64.RawURLEncoding.EncodeToString([]byte("held")))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+	assert.Contains(t, string(text), "BUSY ")
+	assert.Equal(t, "OK", c.do("SCRIPT KILL"))
 }
