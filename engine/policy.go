@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 
 	"rlserver/engine/effect"
 	"rlserver/engine/object"
@@ -85,9 +86,16 @@ type PolicyChanges struct {
 // calls wait: some 0.1 s for a million keys. The caller holds no lock. If a script holds keys for
 // too long, nothing changes, and the error is ErrBusy.
 func (e *Engine) SetPolicies(now int64, list []*policy.Policy) (c PolicyChanges, err error) {
+	return e.SetPoliciesWithin(now, list, math.MaxInt64)
+}
+
+// SetPoliciesWithin is SetPolicies, but nothing changes if the names and definitions of all
+// policies together would become longer than most bytes. More than that may become shorter.
+func (e *Engine) SetPoliciesWithin(now int64, list []*policy.Policy, most int64) (c PolicyChanges, err error) {
 	e.changing.Lock()
 	defer e.changing.Unlock()
 	var changed []*policy.Policy
+	var longer int64
 	leaving := make(successions)
 	for _, p := range list {
 		before := e.Policy(p.Name())
@@ -96,6 +104,9 @@ func (e *Engine) SetPolicies(now int64, list []*policy.Policy) (c PolicyChanges,
 		}
 		changed = append(changed, p)
 		c.Names = append(c.Names, p.Name())
+		if longer += p.Bytes(); before != nil {
+			longer -= before.Bytes()
+		}
 		switch {
 		case before == nil:
 		case before.Rule().Kind != p.Rule().Kind:
@@ -106,7 +117,12 @@ func (e *Engine) SetPolicies(now int64, list []*policy.Policy) (c PolicyChanges,
 		}
 	}
 	var given []policy.Override
-	e.ViewPolicies(func(v policy.View) { given = v.NewGiven(list) })
+	var all int64
+	e.ViewPolicies(func(v policy.View) { given, all = v.NewGiven(list), v.Bytes()+longer })
+	if longer > 0 && all > most {
+		return PolicyChanges{}, Errorf("ERR the policies of a server may take %d bytes together, and would take %d: "+
+			"a file of policies may have more", most, all)
+	}
 	if len(changed) == 0 && len(given) == 0 {
 		return c, nil
 	}

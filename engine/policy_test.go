@@ -1067,3 +1067,25 @@ func TestPoliciesComeWithOverrides(t *testing.T) {
 	assert.Len(t, c.log.calls, before, "nothing has changed")
 	require.Equal(t, dump(c.e), dump(c.log.replayed(Options{Databases: 2})))
 }
+
+// Names and definitions count; what a file has beyond the bound stays, and may become shorter.
+func TestPoliciesHaveABound(t *testing.T) {
+	e := New(Options{})
+	set := func(most int64, name, definition string) error {
+		_, err := e.SetPoliciesWithin(epoch, []*policy.Policy{mustParse(name, definition)}, most)
+		return err
+	}
+	_, err := e.SetPolicies(epoch, []*policy.Policy{mustParse("a", "SLIDE 5 1m"), mustParse("b", "SLIDE 5 1m")})
+	require.NoError(t, err)
+	const refusal = "ERR the policies of a server may take %d bytes together, and would take %d: a file of policies " +
+		"may have more"
+	assert.EqualError(t, set(32, "c", "SLIDE 5 1m"), fmt.Sprintf(refusal, 32, 33))
+	assert.Nil(t, e.Policy("c"))
+	assert.NoError(t, set(33, "c", "SLIDE 5 1m"))
+	assert.EqualError(t, set(33, "c", "SLIDE 50 1m"), fmt.Sprintf(refusal, 33, 34))
+	assert.NoError(t, set(1, "c", "FIXED 5 1m"), "as long as before")
+	_, err = e.DeletePolicy(epoch, "a")
+	require.NoError(t, err)
+	assert.NoError(t, set(33, "d", "SLIDE 5 1m"))
+	assert.EqualError(t, set(33, "e", "SLIDE 5 1m"), fmt.Sprintf(refusal, 33, 44))
+}

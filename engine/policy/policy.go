@@ -85,6 +85,9 @@ func (p *Policy) Effect() effect.Effect {
 	return effect.Effect{Kind: effect.Policy, Key: k, Value: []byte(p.of.Text)}
 }
 
+// Bytes returns how long the name and the definition are together.
+func (p *Policy) Bytes() int64 { return int64(len(p.Name()) + len(p.Definition())) }
+
 // Rule returns the policy's rule, which is not to be changed.
 func (p *Policy) Rule() *rule.Rule { return &p.of.Rule }
 
@@ -151,6 +154,7 @@ func (p *Policy) ResetDecisions() { p.decisions.Reset() }
 type Table struct {
 	byName   map[string]*Policy
 	networks atomic.Int64 // how many have Networks
+	bytes    int64        // of the names and definitions
 	marks    *marks
 	partial  bool // there are others, which are not known here
 }
@@ -199,6 +203,9 @@ func (m *marks) drop(name string, overridden bool) {
 	}
 }
 
+// Bytes returns how long the names and definitions are together.
+func (t *Table) Bytes() int64 { return t.bytes }
+
 // Get returns the policy of a name, or nil.
 func (t *Table) Get(name []byte) *Policy { return t.byName[string(name)] }
 
@@ -211,6 +218,7 @@ func (t *Table) Put(p, before *Policy) {
 	t.remove(p.Name())
 	p.overridden = t.marks.of(p.Name())
 	t.byName[p.Name()] = p
+	t.bytes += p.Bytes()
 	if p.Networks() != (rule.Networks{}) {
 		t.networks.Add(1)
 	}
@@ -223,8 +231,11 @@ func (t *Table) Delete(name string) {
 }
 
 func (t *Table) remove(name string) {
-	if p := t.byName[name]; p != nil && p.Networks() != (rule.Networks{}) {
-		t.networks.Add(-1)
+	if p := t.byName[name]; p != nil {
+		t.bytes -= p.Bytes()
+		if p.Networks() != (rule.Networks{}) {
+			t.networks.Add(-1)
+		}
 	}
 	delete(t.byName, name)
 }

@@ -22,7 +22,7 @@ type Cluster interface {
 	Overview() *overview.Cluster
 	// SetPolicies is Engine.SetPolicies. In a cluster it is called on the node that leads group 0,
 	// and returns when all groups use them, or after the hold time. Keys are dropped later, when
-	// they are met.
+	// they are met. All policies together may not become larger than a bound.
 	SetPolicies(e *Env, list []*policy.Policy) (engine.PolicyChanges, error)
 	// DeletePolicy is Engine.DeletePolicy in the same way.
 	DeletePolicy(e *Env, name string) (found bool, err error)
@@ -50,8 +50,12 @@ func (e *Env) InCluster() bool { return e.Mode == "cluster" }
 
 // SetPolicies implements Cluster.
 func (Alone) SetPolicies(e *Env, list []*policy.Policy) (engine.PolicyChanges, error) {
-	return e.Engine.SetPolicies(e.Clock(), list)
+	return e.Engine.SetPoliciesWithin(e.Clock(), list, maxPolicies)
 }
+
+// maxPolicies is the size of all policies together, in bytes, as in a cluster. Each takes a
+// kilobyte of memory, which does not count for maxmemory.
+const maxPolicies = 4 << 20
 
 // DeletePolicy implements Cluster.
 func (Alone) DeletePolicy(e *Env, name string) (found bool, err error) {

@@ -77,6 +77,24 @@ func TestPolicyReplies(t *testing.T) {
 	assert.Regexp(t, "policy_a%3Ab:.*\r\npolicy_a_b:", c.Do("INFO ratelimit"), "each has a field of its own")
 }
 
+// Policies are kept in memory and do not count for maxmemory, so they have a bound of their own.
+func TestPoliciesAreBounded(t *testing.T) {
+	c := resptest.Start(t, config.Defaults{}).Dial()
+	definition := "FIXED 9007199254740991 month TZ America/Argentina/Buenos_Aires " +
+		"BAN 1000 300d 360d IP4 24 IP6 64 SHADOW"
+	const most = 4 << 20
+	size, set, reply := 0, 0, "+OK"
+	for reply == "+OK" && size <= most {
+		name := fmt.Sprintf("%064d", set)
+		reply = c.Do("RL.POLICY SET " + name + " " + definition)
+		size, set = size+len(name)+len(definition), set+1
+	}
+	assert.Equal(t, fmt.Sprintf("-ERR the policies of a server may take %d bytes together, and would take %d: a file "+
+		"of policies may have more", most, size), reply)
+	assert.Equal(t, ":1", c.Do(fmt.Sprintf("RL.POLICY DEL %064d", 0)))
+	assert.Equal(t, "+OK", c.Do("RL.POLICY SET another "+definition), "there is room again")
+}
+
 func TestPolicyErrors(t *testing.T) {
 	ts := resptest.Start(t, config.Defaults{})
 	c := ts.Dial()
