@@ -69,6 +69,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")
+	if r.Method == http.MethodHead {
+		return
+	}
 	control := http.NewResponseController(w)
 	control.SetReadDeadline(time.Time{}) // the stream may last longer than the request timeout
 

@@ -458,6 +458,21 @@ func TestStreamEndsWhenPermissionIsRevoked(t *testing.T) {
 	}
 }
 
+// HEAD gets the headers of a stream, and ends.
+func TestHeadersOfAStream(t *testing.T) {
+	_, address := serving(t, options(newFake()))
+	c, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(maxWait))
+	_, err = io.WriteString(c, "HEAD /api/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+	require.NoError(t, err)
+	reply, err := io.ReadAll(c)
+	require.NoError(t, err)
+	assert.Contains(t, string(reply), "HTTP/1.1 200 OK\r\n")
+	assert.Contains(t, string(reply), "Content-Type: text/event-stream\r\n")
+}
+
 func TestNumberOfStreamsIsLimited(t *testing.T) {
 	s, address := serving(t, options(newFake()))
 	served := make(chan *bufio.Reader, 1000)
