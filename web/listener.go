@@ -14,6 +14,7 @@ type listener struct {
 	places    *places
 	encrypted bool // a refusal cannot be sent in plain text
 	hint      func() string
+	keepAlive func() net.KeepAliveConfig
 
 	refusing atomic.Int64 // refused connections that are not closed yet
 }
@@ -31,6 +32,9 @@ func (l *listener) Accept() (net.Conn, error) {
 		c, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
+		}
+		if tcp, ok := c.(*net.TCPConn); ok {
+			tcp.SetKeepAliveConfig(l.keepAlive())
 		}
 		if admitted := l.places.admit(c); admitted != nil {
 			admitted.listener = l

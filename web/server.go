@@ -26,8 +26,9 @@ type Options struct {
 	Health         int // additional connections, for those that wait and for health checks
 	MaxStreams     int // of events, at most MaxConnections
 
-	RESPPort func() string // port of the Redis protocol, for the error for its clients
-	Timeouts Timeouts
+	RESPPort  func() string // port of the Redis protocol, for the error for its clients
+	KeepAlive func() net.KeepAliveConfig
+	Timeouts  Timeouts
 }
 
 // Timeouts limit the duration of each step. Zero values mean the defaults.
@@ -65,6 +66,7 @@ type Server struct {
 	log      *slog.Logger
 	timeouts Timeouts
 	hint     func() string
+	keep     func() net.KeepAliveConfig
 
 	http       http.Server
 	encrypted  bool
@@ -87,8 +89,8 @@ func New(o Options) *Server {
 	s := &Server{
 		source: o.Source, access: o.Access, log: o.Log, timeouts: o.Timeouts,
 		encrypted: o.TLS != nil, places: newPlaces(o.MaxConnections, o.Health), maxStreams: int64(o.MaxStreams),
-		callers: make(chan struct{}, maxCalls),
-		hint:    func() string { return "this port speaks HTTP, not the Redis protocol: use port " + o.RESPPort() },
+		keep: o.KeepAlive, callers: make(chan struct{}, maxCalls),
+		hint: func() string { return "this port speaks HTTP, not the Redis protocol: use port " + o.RESPPort() },
 	}
 	s.ended, s.end = context.WithCancel(context.Background())
 	s.sampler = newSampler(o.Source)
@@ -121,7 +123,7 @@ func (d debugLog) Write(line []byte) (int, error) {
 
 // Serve serves the clients of a listener until Close. It owns the listener.
 func (s *Server) Serve(ln net.Listener) error {
-	limited := &listener{Listener: ln, places: s.places, encrypted: s.encrypted, hint: s.hint}
+	limited := &listener{Listener: ln, places: s.places, encrypted: s.encrypted, hint: s.hint, keepAlive: s.keep}
 	var err error
 	if s.encrypted {
 		err = s.http.ServeTLS(limited, "", "")

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -100,7 +101,7 @@ func unlimited(_ string, check func() logins.Result) time.Duration { check(); re
 func options(source Source) Options {
 	return Options{
 		Source: source, Access: open, Log: slog.New(slog.DiscardHandler), MaxConnections: 50, Health: 8, MaxStreams: 4,
-		RESPPort: func() string { return "6379" },
+		RESPPort: func() string { return "6379" }, KeepAlive: func() (off net.KeepAliveConfig) { return off },
 		Timeouts: Timeouts{Header: maxWait, Request: maxWait, Event: maxWait},
 	}
 }
@@ -471,6 +472,29 @@ func TestHeadersOfAStream(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(reply), "HTTP/1.1 200 OK\r\n")
 	assert.Contains(t, string(reply), "Content-Type: text/event-stream\r\n")
+}
+
+func TestConnectionsHaveKeepAlive(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	l := listener{Listener: ln, places: newPlaces(1, 1), keepAlive: func() net.KeepAliveConfig {
+		return net.KeepAliveConfig{Enable: true, Idle: 77 * time.Second, Interval: time.Second, Count: 3}
+	}}
+	client, err := net.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err)
+	defer client.Close()
+	c, err := l.Accept()
+	require.NoError(t, err)
+	defer c.Close()
+	raw, err := c.(*conn).Conn.(*net.TCPConn).SyscallConn()
+	require.NoError(t, err)
+	var on, idle int
+	require.NoError(t, raw.Control(func(fd uintptr) {
+		on, _ = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE)
+		idle, _ = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_KEEPIDLE)
+	}))
+	assert.Equal(t, []int{1, 77}, []int{on, idle})
 }
 
 func TestNumberOfStreamsIsLimited(t *testing.T) {

@@ -50,6 +50,7 @@ func (p *parts) openWeb() error {
 			NeedsCertificate: func() bool { return p.settings.TLS().Files().ClientAuth == certs.Required },
 		},
 		MaxConnections: start.MaxClients, Health: start.Health, MaxStreams: start.MaxStreams,
+		KeepAlive: p.settings.KeepAlive,
 		RESPPort: func() string {
 			ports := p.settings.Ports()
 			return fmt.Sprint(cmp.Or(ports.Port, ports.TLSPort))
