@@ -181,7 +181,7 @@ func TestOthersPassOverHeldKeys(t *testing.T) {
 		assert.Zero(t, e.Usage(0, k))
 		assert.Zero(t, e.StringLength(0, k))
 		assert.Empty(t, e.NameOf(0, k.Hash))
-		e.Top(0, 1)
+		e.Memory().Top(0, 1)
 		joining := e.NewTx()
 		joining.Begin(epoch, 0, []Key{e.Key([]byte("x"))}, false)
 		assert.False(t, joining.Join([]Key{k}))

@@ -114,10 +114,15 @@ func (m *Memory) Changes() (sum int64) {
 	return sum
 }
 
-// Top is Engine.Top over all engines.
+// Top returns the n keys of a database, or of all (denials.AllDatabases), that were denied most
+// since the start or ResetStats, those denied most first. It counts in bounded memory: of N denials
+// in a shard, a key with more than N/64 is known, and its count is too low by at most that. It
+// locks one shard after the other. The caller owns the result.
 func (m *Memory) Top(db, n int) (top []denials.Count) {
-	for _, e := range m.Engines() {
-		top = append(top, e.Top(db, n)...)
+	for sh := range m.shards {
+		sh.mu.Lock()
+		top = sh.denied.Append(top, db)
+		sh.mu.Unlock()
 	}
 	return denials.Top(top, n)
 }

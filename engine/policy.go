@@ -95,7 +95,6 @@ func (e *Engine) SetPoliciesWithin(now int64, list []*policy.Policy, most int64)
 	e.changing.Lock()
 	defer e.changing.Unlock()
 	var changed []*policy.Policy
-	var longer int64
 	leaving := make(successions)
 	for _, p := range list {
 		before := e.Policy(p.Name())
@@ -104,9 +103,6 @@ func (e *Engine) SetPoliciesWithin(now int64, list []*policy.Policy, most int64)
 		}
 		changed = append(changed, p)
 		c.Names = append(c.Names, p.Name())
-		if longer += p.Bytes(); before != nil {
-			longer -= before.Bytes()
-		}
 		switch {
 		case before == nil:
 		case before.Rule().Kind != p.Rule().Kind:
@@ -117,9 +113,9 @@ func (e *Engine) SetPoliciesWithin(now int64, list []*policy.Policy, most int64)
 		}
 	}
 	var given []policy.Override
-	var all int64
-	e.ViewPolicies(func(v policy.View) { given, all = v.NewGiven(list), v.Bytes()+longer })
-	if longer > 0 && all > most {
+	var was, all int64
+	e.ViewPolicies(func(v policy.View) { given, was, all = v.NewGiven(list), v.Bytes(), v.BytesWith(changed) })
+	if all > max(was, most) {
 		return PolicyChanges{}, Errorf("ERR the policies of a server may take %d bytes together, and would take %d: "+
 			"a file of policies may have more", most, all)
 	}

@@ -12,7 +12,8 @@ import (
 // anyBanned reports whether one of the limits denies by a ban.
 func (tx *Tx) anyBanned(limits []Limit, peek bool) bool {
 	for i := range limits {
-		if limits[i].Ban != nil && (limits[i].Cost > 0 || peek) && object.BannedAt(tx.find(tx.db, limits[i].Key), tx.now) {
+		asked := limits[i].Ban != nil && (limits[i].Cost > 0 || peek)
+		if asked && object.BannedAt(tx.find(tx.db, limits[i].Key), tx.now) {
 			return true
 		}
 	}

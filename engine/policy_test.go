@@ -243,7 +243,7 @@ func TestShadowDenialIsNotListed(t *testing.T) {
 	}
 	assert.Equal(t, []denials.Count{
 		{DB: 0, Name: []byte("bind:{ann}"), Count: 2, Rule: c.e.Policy("bind").Rule()},
-	}, c.e.Top(0, 10))
+	}, c.e.Memory().Top(0, 10))
 	assert.Equal(t, [2]int64{1, 2}, c.counts("try"))
 	pressures := make(map[string]eviction.Pressure)
 	for o := range objects(c.e, 0) {
@@ -851,7 +851,7 @@ func TestForceRecordsBeyondTheLimits(t *testing.T) {
 	assert.Equal(t, [2]int64{2, 2}, c.counts("money"))
 	assert.Equal(t, [2]int64{1, 1}, c.counts("lease"))
 	assert.Equal(t, [2]int64{2, 1}, c.counts("trial"))
-	assert.Empty(t, c.e.Top(AllDatabases, 10))
+	assert.Empty(t, c.e.Memory().Top(denials.AllDatabases, 10))
 
 	before := dump(c.e)
 	_, err := c.priced("ann", "calls money", []int64{1, limit.MaxCount}, "e")

@@ -6,25 +6,8 @@ import (
 	"rlserver/engine/rule"
 )
 
-// AllDatabases is the argument of Top for all databases.
-const AllDatabases = denials.AllDatabases
-
-// MaxTop returns how many keys Top can return at most. Only a part of them is exact, see Top.
+// MaxTop returns how many keys Memory.Top can return at most. Only a part of them is exact.
 func (e *Engine) MaxTop() int { return len(e.shards) * denials.MaxCounters }
-
-// Top returns the n keys of a database, or of all, that were denied most since the start or
-// ResetStats, those denied most first. It counts in bounded memory: of N denials in a shard, a key
-// with more than N/64 is known, and its count is too low by at most that. It locks one shard after
-// the other. The caller owns the result.
-func (e *Engine) Top(db, n int) (top []denials.Count) {
-	for i := range e.shards {
-		sh := &e.shards[i]
-		sh.mu.Lock()
-		top = sh.denied.Append(top, db)
-		sh.mu.Unlock()
-	}
-	return denials.Top(top, n)
-}
 
 // NameOf returns the name of a key by the hash that Top returns; nil if the key does not exist,
 // or if a script holds it for long.

@@ -35,7 +35,7 @@ func TestTopIsWithinErrorBounds(t *testing.T) {
 			return ofShard[c.e.shardIndex(c.e.Key([]byte(name)).Hash)] / denials.MaxCounters
 		}
 
-		top, reported := c.e.Top(0, 1<<20), map[string]bool{}
+		top, reported := c.e.Memory().Top(0, 1<<20), map[string]bool{}
 		require.LessOrEqual(t, len(top), c.e.MaxTop())
 		for i, d := range top {
 			name := string(d.Name)
@@ -47,7 +47,7 @@ func TestTopIsWithinErrorBounds(t *testing.T) {
 		for name, n := range exact {
 			assert.True(t, reported[name] || n <= bound(name), "%s was denied %d times", name, n)
 		}
-		assert.Equal(t, top[:3], c.e.Top(0, 3))
+		assert.Equal(t, top[:3], c.e.Memory().Top(0, 3))
 	}
 }
 
@@ -72,17 +72,17 @@ func TestTopCountsDenials(t *testing.T) {
 		{Name: []byte("once"), Count: 1, Rule: byBucket},
 		{Name: []byte("slide"), Count: 1, Rule: bySlide},
 	}
-	assert.Equal(t, want, c.e.Top(AllDatabases, 10))
+	assert.Equal(t, want, c.e.Memory().Top(denials.AllDatabases, 10))
 	assert.Equal(t, bySlide, c.e.DeniedBy(0, c.e.Key([]byte("slide"))))
 	assert.Nil(t, c.e.DeniedBy(1, c.e.Key([]byte("slide"))))
 	assert.Equal(t, long, string(c.e.NameOf(0, want[0].Hash)))
 	assert.Nil(t, c.e.NameOf(1, want[0].Hash))
 	assert.Nil(t, c.e.NameOf(0, want[0].Hash+1))
-	assert.Equal(t, want, c.e.Top(0, 10))
-	assert.Equal(t, want[:2], c.e.Top(0, 2))
-	assert.Empty(t, c.e.Top(1, 10), "another database")
+	assert.Equal(t, want, c.e.Memory().Top(0, 10))
+	assert.Equal(t, want[:2], c.e.Memory().Top(0, 2))
+	assert.Empty(t, c.e.Memory().Top(1, 10), "another database")
 	c.e.ResetStats()
-	assert.Empty(t, c.e.Top(0, 10))
+	assert.Empty(t, c.e.Memory().Top(0, 10))
 }
 
 // Of several rules in one call, Top reports the one that denies.
@@ -93,7 +93,7 @@ func TestTopReportsDenyingRule(t *testing.T) {
 		c.slide("windows", windows, 1, "")
 	}
 	rules := map[string]string{}
-	for _, d := range c.e.Top(AllDatabases, 10) {
+	for _, d := range c.e.Memory().Top(denials.AllDatabases, 10) {
 		rules[string(d.Name)] = d.Rule.String()
 	}
 	assert.Equal(t, map[string]string{"windows": "SLIDE 2 5s"}, rules)
@@ -102,7 +102,7 @@ func TestTopReportsDenyingRule(t *testing.T) {
 	for range 3 {
 		p.must("ann", "wide login", 1, "")
 	}
-	top := p.e.Top(AllDatabases, 10)
+	top := p.e.Memory().Top(denials.AllDatabases, 10)
 	require.Len(t, top, 1)
 	assert.Equal(t, "login:{ann} FIXED 1 day TZ Europe/Berlin", string(top[0].Name)+" "+top[0].Rule.String())
 }

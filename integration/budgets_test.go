@@ -75,7 +75,7 @@ func TestBudgetsOfAServer(t *testing.T) {
 func TestBudgetsOfACluster(t *testing.T) {
 	clustertest.Long(t)
 	t.Parallel()
-	c := startCluster(t, 3, "--cluster-timeout", "2000") // the machine may be busy: see budgets.callTimeout
+	c := startCluster(t, 3, "--cluster-timeout", "2000") // leaders stay on a busy machine
 	var addresses []string
 	for _, port := range c.proxy {
 		addresses = append(addresses, "127.0.0.1:"+port)

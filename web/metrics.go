@@ -289,7 +289,7 @@ var (
 
 func (m metrics) ofDisk(out chan<- prometheus.Metric, s *State) {
 	d := s.Disk
-	for _, state := range []string{"ok", "full", "failed"} {
+	for _, state := range []string{"ok", "stalled", "full", "failed"} {
 		diskState.flag(out, d.State == state, state)
 	}
 	if d.AppendOnly {

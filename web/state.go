@@ -136,7 +136,7 @@ func (m Memory) Used() int64 { return max(0, m.Keys+m.Clients+m.Overhead) }
 type Disk struct {
 	AppendOnly     bool   `json:"appendOnly"`
 	Syncs          bool   `json:"-"`     // Fsync has the syncs of a log
-	State          string `json:"state"` // ok, full or failed
+	State          string `json:"state"` // ok, stalled, full or failed
 	Failure        string `json:"failure"`
 	LogBytes       int64  `json:"logBytes"`       // size of the log and the last snapshot
 	UnwrittenBytes int64  `json:"unwrittenBytes"` // bytes that wait to be written

@@ -122,8 +122,8 @@ type running struct {
 	started   atomic.Pointer[raft.Raft] // raft, for the fsm, which runs before raft is set
 }
 
-// A replica has stored, synced and restored a snapshot within snapshotTimeout for each snapshotScale
-// bytes, also with a slow disk: whoever has sent it learns that only at the end.
+// A replica has stored, synced and restored a snapshot within snapshotTimeout for each
+// snapshotScale bytes, also with a slow disk: whoever has sent it learns that only at the end.
 const (
 	snapshotTimeout = 10 * time.Second
 	snapshotScale   = 16 << 20

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rlserver/engine"
+	"rlserver/engine/denials"
 	"rlserver/engine/limit"
 	"rlserver/engine/object"
 	"rlserver/engine/policy"
@@ -156,7 +157,7 @@ func (s webSource) readyFor(is func(*parts) error) error {
 
 // Denied implements web.Source.
 func (s webSource) Denied(n int) []web.DeniedKey {
-	top := s.p.engine.Memory().Top(engine.AllDatabases, n)
+	top := s.p.engine.Memory().Top(denials.AllDatabases, n)
 	list := make([]web.DeniedKey, len(top))
 	for i, d := range top {
 		list[i] = web.DeniedKey{Database: d.DB, Name: d.Name, Count: d.Count, Hash: d.Hash}

@@ -58,6 +58,17 @@ func (v View) NewGiven(list []*Policy) (missing []Override) {
 	return missing
 }
 
+// BytesWith is Bytes after policies are set, none of them twice.
+func (v View) BytesWith(list []*Policy) int64 {
+	bytes := v.Bytes()
+	for _, p := range list {
+		if bytes += p.Bytes(); v.Get([]byte(p.Name())) != nil {
+			bytes -= v.Get([]byte(p.Name())).Bytes()
+		}
+	}
+	return bytes
+}
+
 // Sweep finds the overrides of shared policies that are none any more, see Table.IsOld, shard by
 // shard.
 type Sweep struct {

@@ -324,8 +324,8 @@ func (c *compiler) stmt(st ast.Stmt) ast.Stmt {
 		}
 		c.exprs(st.Exprs)
 		if len(st.Exprs) == 1 {
-			if fn, ok := st.Exprs[0].(*ast.FunctionExpr); ok { // the interpreter takes it for `local function`
-				st.Exprs[0] = c.helper(fn, Charge, fn)
+			if fn, ok := st.Exprs[0].(*ast.FunctionExpr); ok {
+				st.Exprs[0] = c.helper(fn, Charge, fn) // or it passes for `local function`
 			}
 		}
 		c.declare(st.Names...)
@@ -414,9 +414,9 @@ func (c *compiler) assign(st *ast.AssignStmt) ast.Stmt {
 		return stmt
 	}
 	c.exprs(st.Rhs)
-	// The interpreter evaluates a call with one value in the registers from the target on, if that is
-	// the last parameter: they are those of the variables behind it. It has another way for calls
-	// with any number of values.
+	// The interpreter evaluates a call with one value in the registers from the target on, if that
+	// is the last parameter: they are those of the variables behind it. It has another way for
+	// calls with any number of values.
 	if call, ok := st.Rhs[0].(*ast.FuncCallExpr); ok {
 		call.AdjustRet = false
 	}
