@@ -224,6 +224,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 		others: []string{"github.com/yuin/gopher-lua"},
 	},
 	"rlserver/resp/lua/compiler": {
+		ours: []string{"rlserver/resp/lua/number"},
 		others: []string{
 			"github.com/yuin/gopher-lua", "github.com/yuin/gopher-lua/ast", "github.com/yuin/gopher-lua/parse",
 		},
