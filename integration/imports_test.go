@@ -67,7 +67,7 @@ var mayImport = map[string]struct{ ours, others []string }{
 			"rlserver/internal/policyfile",
 			"rlserver/internal/process",
 			"rlserver/internal/smallfile",
-			"rlserver/web", "rlserver/engine/limit", "rlserver/engine/object",
+			"rlserver/web", "rlserver/engine/denials", "rlserver/engine/limit", "rlserver/engine/object",
 			"rlserver/engine/rule",
 		},
 		others: []string{"github.com/alecthomas/kong", "github.com/coreos/go-systemd/v22/daemon"},

@@ -658,7 +658,7 @@ func many(e ast.Expr) bool {
 func literal(e *ast.NumberExpr) string {
 	f, ok := numbers.Parse(e.Value)
 	if !ok {
-		text := strings.TrimRight(e.Value, "\xff") // where the source ends
+		text := strings.TrimSuffix(e.Value, "\xff") // where the source ends
 		panic(&glua.CompileError{Line: e.Line(), Message: "malformed number near '" + text + "'"})
 	}
 	return strconv.FormatFloat(f, 'g', -1, 64)
