@@ -92,11 +92,16 @@ func (s *session) pausedUnderLocks(call *command.Prepared) bool {
 	if !s.isPaused(call) {
 		return false
 	}
+	s.retryAfterPause(*call)
+	return true
+}
+
+// retryAfterPause releases the locks of a call that has changed nothing, and runs it later.
+func (s *session) retryAfterPause(call command.Prepared) {
 	s.See(s.Tx.End())
 	s.runDeferred() // the client may disconnect meanwhile
 	s.calls--
-	s.runAfterPause(*call)
-	return true
+	s.runAfterPause(call)
 }
 
 const (

@@ -83,6 +83,11 @@ func (s *session) run(words [][]byte) {
 		return
 	}
 	w := s.runGroup(elapsed)
+	if s.again {
+		s.again = false
+		s.retryAfterPause(p)
+		return
+	}
 	seen := s.Tx.End()
 	if len(s.Postponed) > 0 {
 		s.WritePostponed()

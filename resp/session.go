@@ -55,6 +55,7 @@ type session struct {
 	deferred []func()
 
 	takesLong bool          // the call has called TakesLong
+	again     bool          // the call runs again after a pause
 	pausedAt  time.Duration // elapsed time of the last pause, see session.pause
 	lines     int           // bytes of lines for monitors, see HoldLines
 

@@ -157,19 +157,14 @@ func exec(c *command.Call) error {
 		return err
 	}
 	defer release()
-	for locked := false; !locked; {
-		if !s.beginAll(&t) {
-			s.unwatch()
-			return errExecBusy
-		}
-		// a pause may have begun since the call was checked
-		if locked = t.has&command.Changing == 0 || !s.ChangesPaused() || s.profile.monitors.Load(); !locked {
-			s.Tx.End()
-			if !s.AwaitChanges() {
-				s.unwatch()
-				return nil
-			}
-		}
+	if !s.beginAll(&t) {
+		s.unwatch()
+		return errExecBusy
+	}
+	// a pause may have begun since the call was checked
+	if t.has&command.Changing != 0 && s.ChangesPaused() && !s.profile.monitors.Load() {
+		s.transaction, s.again = t, true
+		return nil
 	}
 	if s.GivenUp() { // while it waited for the locks
 		s.Tx.Unwatch(s.watching)

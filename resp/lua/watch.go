@@ -212,9 +212,11 @@ func (w *watch) measure(next int64) {
 		w.refuseValue()
 	}
 	m := meter{seen: make(map[unsafe.Pointer]struct{}), most: w.limits.Memory}
-	m.bytes += m.thread(w.st.L) * stackBytes
+	m.thread(w.st.L)
 	for th := w.st.L.G.CurrentThread; th != nil; th = th.Parent {
-		m.bytes += m.thread(th) * stackBytes
+		if frames := m.thread(th); th != w.st.L { // whose calls are bounded
+			m.bytes += frames * stackBytes
+		}
 	}
 	m.value(w.st.result)
 	w.held = m.run() + w.lasting + w.loaded
@@ -300,7 +302,7 @@ func (m *meter) run() int64 {
 			}
 		case *glua.LState:
 			m.bytes += int64(interior.Registers(v)) * perValue
-			m.thread(v)
+			m.bytes += m.thread(v) * frameBytes
 		}
 	}
 	return m.bytes
@@ -317,7 +319,6 @@ func (m *meter) thread(th *glua.LState) (frames int64) {
 		next = level + max(1, level/denseFrames)
 		dbg, ok := th.GetStack(level)
 		if !ok {
-			m.bytes += int64(level) * frameBytes
 			return int64(level)
 		}
 		if fn, err := th.GetInfo("f", dbg, glua.LNil); err == nil {
