@@ -11,13 +11,9 @@ import (
 
 // anyBanned reports whether one of the limits denies by a ban.
 func (tx *Tx) anyBanned(limits []Limit, peek bool) bool {
-	for i := range limits {
-		asked := limits[i].Ban != nil && (limits[i].Cost > 0 || peek)
-		if asked && object.BannedAt(tx.find(tx.db, limits[i].Key), tx.now) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(limits, func(l Limit) bool {
+		return l.Ban != nil && (l.Cost > 0 || peek) && object.BannedAt(tx.find(tx.db, l.Key), tx.now)
+	})
 }
 
 // decideBanning decides a call against limits on one key, and counts a denial if they ban.

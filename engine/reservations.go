@@ -31,10 +31,11 @@ func (v *view) Alone(one int, at, held, cost int64) limit.Decision {
 	return v.part.limit.algorithm().alone(v.tx, v.part, one, at, held, cost)
 }
 
-// Admits implements reserve.Limiter. Only a log with hits in the future does not continue to admit.
+// Admits implements reserve.Limiter. Only a log does not continue to admit, if it has hits in the
+// future or forgets the id of a repeated call.
 func (v *view) Admits(one int, t, held, cost int64) (at int64, ok bool) {
 	log := &v.tx.log
-	if v.part.limit.algorithm().id != namesHits || log.After(float64(v.tx.now)) == log.Len() {
+	if v.part.limit.algorithm().id != namesHits || !v.part.repeated && log.After(float64(v.tx.now)) == log.Len() {
 		return 0, false
 	}
 	rules := slices.Clone(v.tx.rules)

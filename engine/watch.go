@@ -196,13 +196,15 @@ func (tx *Tx) listen(o, after object.Object, f *effect.Effect) {
 func (tx *Tx) listening() bool { return tx.e.memory.listening.on.Load() }
 
 // Rewrote tells of a call that has changed nothing, because the key has held already what an effect
-// of a kind would have stored: Redis has an event of it.
+// of a kind would have stored: Redis has an event of it, and WATCH notices it.
 func (tx *Tx) Rewrote(k Key, kind effect.Kind) {
-	if !tx.listening() || tx.dryRun {
+	if tx.dryRun {
 		return
 	}
-	o := tx.find(tx.db, k)
-	tx.listen(o, o, &effect.Effect{Kind: kind, DB: tx.db, Key: k})
+	if tx.notifyKey(tx.db, k, false, false); tx.listening() {
+		o := tx.find(tx.db, k)
+		tx.listen(o, o, &effect.Effect{Kind: kind, DB: tx.db, Key: k})
+	}
 }
 
 // miss tells of a call that has not found a key.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -188,12 +189,19 @@ func (d directory) lock() (*os.File, error) {
 // its place, which may be in use by another server.
 type lockedDirectory struct {
 	directory
+	place   os.FileInfo   // of the directory
 	file    *os.File      // the lock
 	answers *atomic.Int64 // of the disk
 }
 
 func (d lockedDirectory) inPlace() error {
-	if err := (writtenFile{d.file}).inPlace(); err != nil {
+	err := (writtenFile{d.file}).inPlace()
+	if errors.Is(err, fs.ErrNotExist) { // another server would have made a lock of its own
+		if now, gone := os.Stat(string(d.directory)); gone == nil && os.SameFile(now, d.place) {
+			err = nil
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("the data directory %s was replaced or removed: %w", d.directory, err)
 	}
 	d.answers.Add(1)

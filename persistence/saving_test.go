@@ -309,6 +309,22 @@ func TestDataOfAnotherServerIsKept(t *testing.T) {
 	second.stop()
 }
 
+// Without its lock the directory is still the same, until another server uses it.
+func TestRemovedLockIsNotAnotherDirectory(t *testing.T) {
+	dir := t.TempDir()
+	w := newDataWorld(t, dir)
+	w.o.AppendOnly = true
+	require.True(t, w.start(storage.SyncAlways))
+	require.NoError(t, os.Remove(filepath.Join(dir, "lock")))
+	require.NoError(t, w.store.Wait(w.set("k", 1)))
+	require.NoError(t, w.store.Snapshot())
+	require.NoError(t, w.store.Wait(w.set("k", 1)))
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "lock"), nil, 0o600))
+	require.ErrorContains(t, w.store.Snapshot(), "was replaced or removed")
+	w.store.Close()
+}
+
 // Data that another server has put in the place of the directory is neither replaced nor removed,
 // whatever is next: a snapshot, its last steps, or a segment.
 func TestReplacedDirectoryIsLeftAlone(t *testing.T) {

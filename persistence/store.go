@@ -89,9 +89,14 @@ func (s *Store) open() error {
 	if err != nil {
 		return err
 	}
+	place, err := os.Stat(s.options.Dir)
+	if err != nil {
+		lock.Close()
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fs, s.lock = lockedDirectory{d, lock, &s.answers}, lock
+	s.fs, s.lock = lockedDirectory{d, place, lock, &s.answers}, lock
 	return nil
 }
 

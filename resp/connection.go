@@ -102,7 +102,6 @@ func reset(c *command.Call) error {
 	s.messages.Reset()
 	s.selectDatabase(0)
 	s.setProtocol(2)
-	s.profile.noEvict.Store(false)
 	s.logout()
 	s.profile.name.Store(nil)
 	s.Tracked.Off()

@@ -189,3 +189,22 @@ func TestPauseHoldsScriptsThatAreCompiled(t *testing.T) {
 	assert.Equal(t, "$40 "+sha+" ", loads.read())
 	assert.Equal(t, "*1 :1", c.do("SCRIPT EXISTS "+sha))
 }
+
+// EXEC runs nothing if a watched key was written, also if it holds what it held.
+func TestWatchNoticesAWriteOfTheSame(t *testing.T) {
+	ts := startServer(t, config.Defaults{})
+	c, other := ts.dial(), ts.dial()
+	require.Equal(t, "+OK", c.do("MSET s v n 0"))
+	require.Equal(t, ":1", c.do("HSET h f v"))
+	for _, write := range []string{"SET s v", "APPEND s ", "INCRBY n 0", "HSET h f v", "PEXPIREAT s 99999999999999"} {
+		require.Equal(t, ":1", c.do("PEXPIREAT s 99999999999999"))
+		require.Equal(t, "+OK", c.do("WATCH s n h"))
+		require.NotContains(t, other.send(strings.Split(write, " ")...), "-ERR")
+		require.Equal(t, "+OK", c.do("MULTI"))
+		assert.Equal(t, "*-1", c.do("EXEC"), write)
+	}
+	require.Equal(t, "+OK", c.do("WATCH s n h"))
+	require.Equal(t, ":0", other.do("HDEL h none"))
+	require.Equal(t, "+OK", c.do("MULTI"))
+	assert.Equal(t, "*0", c.do("EXEC"))
+}

@@ -145,11 +145,12 @@ func scriptKill(c *command.Call) error {
 }
 
 func scriptLoad(c *command.Call) error {
-	paused := c.Conn.ChangesPaused
-	if c.Executing { // under locks, for which CLIENT PAUSE waits
-		paused = nil
+	held := false
+	paused := func() bool { // EXEC has locks, for which CLIENT PAUSE waits
+		held = !c.Executing && c.Conn.ChangesPaused()
+		return held
 	}
-	for text := string(c.Args.Next()); ; {
+	for text := string(c.Args.Next()); ; held = false {
 		err := changeable(c)
 		if err != nil {
 			return err
@@ -158,7 +159,7 @@ func scriptLoad(c *command.Call) error {
 		if err != nil {
 			return err
 		}
-		if s := c.Env.Engine.Scripts.Find([]byte(e.SHA)); s != nil && s.Loaded {
+		if !held {
 			c.Reply.BulkString(e.SHA)
 			return nil
 		}

@@ -398,7 +398,10 @@ func (c *compiler) define(st *ast.FuncDefStmt) ast.Stmt {
 // assign rewrites an assignment. One to a computed key becomes a call that counts what the table
 // grows by.
 func (c *compiler) assign(st *ast.AssignStmt) ast.Stmt {
-	if len(st.Lhs) > 1 || len(st.Rhs) > 1 {
+	_, toName := st.Lhs[0].(*ast.IdentExpr)
+	_, logical := st.Rhs[0].(*ast.LogicalOpExpr)
+	if len(st.Lhs) > 1 || len(st.Rhs) > 1 || toName && logical {
+		// `v = f() and 1` would leave a local v as it is where f() is false
 		return c.assignMany(st)
 	}
 	if at, ok := st.Lhs[0].(*ast.AttrGetExpr); ok {
