@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -366,6 +367,7 @@ func TestReplicasShrinkAndGrowWithTheNodes(t *testing.T) {
 		require.NoError(t, os.RemoveAll(f.options[i].Dir))
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
+		f.addresses = slices.Clone(f.addresses) // the others read theirs
 		f.options[i].Listener, f.addresses[i] = l, l.Addr().String()
 		require.NoError(t, f.start(i))
 	}

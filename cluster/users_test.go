@@ -10,8 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"rlserver/cluster/clustertest"
 )
 
 // fakeUsers are users of which a change adds one.
@@ -81,48 +79,32 @@ func TestTheLogNamesANodeWithoutTheChangedUsers(t *testing.T) {
 
 // A node that has started while group 0 has no leader does not know the users: it leads no group
 // that another one can lead.
-func TestANodeWithoutUsersIsHandedNoGroup(t *testing.T) {
-	clustertest.Long(t)
+func TestANodeWithoutUsersDeclinesAllGroups(t *testing.T) {
 	t.Parallel()
-	users := make([]fakeUsers, 5)
-	f := newFleet(t, 5, func(i int, o *Options) { o.Users = &users[i] })
+	users := make([]fakeUsers, 3)
+	f := newFleet(t, 3, func(i int, o *Options) { o.Users = &users[i] })
 	f.startAll()
 	f.stable()
-	f.matches("a", "b", "c", "d", "e")
-	index := func(name string) int { return int(name[0] - 'a') }
-	replicas := f.nodes[0].Map().Replicas
-	down := replicas[0][:2]
-	number := slices.IndexFunc(replicas, func(names []string) bool {
-		return !slices.ContainsFunc(down, func(name string) bool { return names[0] == name || names[1] == name })
-	})
-	require.Positive(t, number, "%v", replicas)
-	first, second := index(replicas[number][0]), index(replicas[number][1])
-	f.stop(index(down[0]))
-	f.stop(index(down[1]))
-	f.stop(first)
-	leads := func() error {
-		if led := f.nodes[second].led(); !slices.Contains(led, number) {
-			return fmt.Errorf("it leads %v", led)
+	f.eventually("it has the users", func() error { return users[0].have("default") })
+	f.stop(1)
+	f.stop(2)
+	n := f.nodes[0]
+	n.confirmed.Store(false) // as after a restart: nobody is there who could tell
+	assert.True(t, n.report("b").Unserving)
+	f.eventually("it hands over what it leads", func() error {
+		if !n.declines(0) {
+			return errors.New("it does not yet")
 		}
 		return nil
+	})
+	n.confirmed.Store(true)
+	assert.False(t, n.report("b").Unserving)
+	assert.False(t, n.declines(0))
+
+	for _, unserving := range []bool{true, false} {
+		n.mu.Lock()
+		n.others["b"] = other{report: Report{Node: "b", Unserving: unserving}, at: time.Now().Add(time.Hour)}
+		n.mu.Unlock()
+		assert.Equal(t, !unserving, slices.Contains(n.takers(0), "b"))
 	}
-	f.eventually("the second node leads the group", leads)
-	require.NoError(t, f.start(first))
-	id, _ := f.nodes[first].replicaOn(number, f.nodes[first].Name())
-	f.eventually("the first one has kept up for longer than it takes to be handed the group", func() error {
-		if kept := f.nodes[second].Group(number).KeptUp(id); kept < 10*balanceAfter*100*time.Millisecond {
-			return fmt.Errorf("for %v", kept)
-		}
-		return nil
-	})
-	require.NoError(t, leads())
-	require.NoError(t, f.nodes[second].Group(number).HandOver(t.Context(), "a test"))
-	f.eventually("it leads, and hands the group over", leads)
-	require.NoError(t, f.start(index(down[0])))
-	f.eventually("it knows the users, and is handed the group", func() error {
-		if led := f.nodes[first].led(); !slices.Contains(led, number) {
-			return fmt.Errorf("it leads %v", led)
-		}
-		return nil
-	})
 }
