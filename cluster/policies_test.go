@@ -128,7 +128,7 @@ func TestSharingPoliciesEndsWithTheContext(t *testing.T) {
 	assert.Empty(t, missing)
 	require.NoError(t, f.havePolicies("login"))
 	_, refused, err := n.ChangePolicies(t.Context(), func(definitions map[string]string) bool {
-		definitions["long"] = strings.Repeat("x", maxPolicies)
+		definitions["long"] = strings.Repeat("x", policy.MaxBytes)
 		return true
 	})
 	assert.True(t, refused)

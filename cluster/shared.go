@@ -146,9 +146,6 @@ func (n *Node) serves() bool { return n.options.Users == nil || n.confirmed.Load
 // which version it has used: a later leader uses no older one, see group.PolicyNotes. So a call
 // that begins after a change is complete uses it.
 
-// maxPolicies is the size of all policies together, in bytes: the map is one entry of the log.
-const maxPolicies = 4 << 20
-
 // ChangePolicies has change change the definitions of the policies, by name, if this node leads
 // group 0. It returns when the leaders of all groups use them, unless change returns false, or when
 // the context ends: then with the groups whose leaders may not yet, as they are not known or cannot
@@ -165,10 +162,10 @@ func (n *Node) ChangePolicies(
 		for name, definition := range m.Policies {
 			size += len(name) + len(definition)
 		}
-		if size > maxPolicies {
+		if size > policy.MaxBytes {
 			refused = true
 			return false, fmt.Errorf("ERR the policies of a cluster may take %d bytes together, and would take %d",
-				maxPolicies, size)
+				policy.MaxBytes, size)
 		}
 		if maps.Equal(before, m.Policies) {
 			return false, nil

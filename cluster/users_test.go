@@ -89,6 +89,12 @@ func TestANodeWithoutUsersDeclinesAllGroups(t *testing.T) {
 	f.stop(1)
 	f.stop(2)
 	n := f.nodes[0]
+	f.eventually("it leads no group, and confirms nothing by itself", func() error {
+		if led := n.led(); len(led) > 0 {
+			return fmt.Errorf("it leads %v", led)
+		}
+		return nil
+	})
 	n.confirmed.Store(false) // as after a restart: nobody is there who could tell
 	assert.True(t, n.report("b").Unserving)
 	f.eventually("it hands over what it leads", func() error {

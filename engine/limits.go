@@ -366,10 +366,12 @@ func (tx *Tx) recordPart(p *part) object.Object {
 
 // dropFormer deletes what another definition of a policy has left under the key.
 func (tx *Tx) dropFormer(p *part) {
-	if o := tx.find(tx.db, p.limit.Key); p.drop && o != nil {
-		tx.delete(p.limit.Key, o)
+	if p.drop {
+		if o := tx.find(tx.db, p.limit.Key); o != nil {
+			tx.delete(p.limit.Key, o)
+		}
+		p.drop = false
 	}
-	p.drop = false
 }
 
 // recordUntil records a call, and sets the deadline of the key, Unix ms.

@@ -305,11 +305,10 @@ func (tx *Tx) leased(o object.Object) bool {
 		return false
 	}
 	tx.log.Load(o, &tx.few)
-	n := tx.log.Len()
-	if n == 0 {
+	if tx.log.Len() == 0 {
 		return false
 	}
-	last := tx.log.At(n - 1)
+	last := tx.log.At(tx.log.Len() - 1)
 	return last > float64(tx.now) && limit.Lapse(last) == o.Deadline()
 }
 

@@ -265,7 +265,7 @@ func (m metrics) ofMemory(out chan<- prometheus.Metric, s *State) {
 }
 
 var (
-	diskState = gauge("disk_state", "1 for the state of the disk: ok, full or failed.", "state")
+	diskState = gauge("disk_state", "1 for the state of the disk: ok, stalled, full or failed.", "state")
 	logSize   = gauge("log_bytes", "Size of the log and the last snapshot.")
 	unwritten = gauge("log_unwritten_bytes", "Bytes of the log that wait to be written.")
 	appended  = counter("log_appended_bytes_total", "Bytes appended to the log: the position of the last change.")

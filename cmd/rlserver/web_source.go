@@ -118,19 +118,12 @@ func (s webSource) addCommands(state *web.State) {
 func (s webSource) disk() web.Disk {
 	st := s.p.data.Status()
 	d := web.Disk{
-		AppendOnly: st.AppendOnly, Syncs: st.AppendOnly, State: "ok", LogBytes: st.SnapshotBytes + st.LogBytes,
+		AppendOnly: st.AppendOnly, Syncs: st.AppendOnly, LogBytes: st.SnapshotBytes + st.LogBytes,
 		UnwrittenBytes: st.Backlog, Appended: st.Appended, Durable: st.Synced, SlowSyncs: st.DelayedSyncs,
 		Saving: st.Saving, Saves: st.Saves, LastSave: st.LastSave, LastSaveFailed: st.LastFailed,
 		UnsavedChanges: st.Changes,
 	}
-	switch {
-	case st.Failure != nil:
-		d.State, d.Failure = "failed", st.Failure.Error()
-	case st.Full != nil:
-		d.State, d.Failure = "full", st.Full.Error()
-	case st.Stalled != nil:
-		d.State, d.Failure = "stalled", st.Stalled.Error()
-	}
+	d.State, d.Failure = st.Disk()
 	return d
 }
 

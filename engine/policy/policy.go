@@ -85,6 +85,11 @@ func (p *Policy) Effect() effect.Effect {
 	return effect.Effect{Kind: effect.Policy, Key: k, Value: []byte(p.of.Text)}
 }
 
+// MaxBytes is how many bytes clients may make the names and definitions of all policies together:
+// in a cluster they are one entry of a log, and a kilobyte of memory for each does not count for
+// maxmemory.
+const MaxBytes = 4 << 20
+
 // Bytes returns how long the name and the definition are together.
 func (p *Policy) Bytes() int64 { return int64(len(p.Name()) + len(p.Definition())) }
 

@@ -62,8 +62,9 @@ func (v View) NewGiven(list []*Policy) (missing []Override) {
 func (v View) BytesWith(list []*Policy) int64 {
 	bytes := v.Bytes()
 	for _, p := range list {
-		if bytes += p.Bytes(); v.Get([]byte(p.Name())) != nil {
-			bytes -= v.Get([]byte(p.Name())).Bytes()
+		bytes += p.Bytes()
+		if before := v.Get([]byte(p.Name())); before != nil {
+			bytes -= before.Bytes()
 		}
 	}
 	return bytes

@@ -72,5 +72,19 @@ type Status struct {
 	Synced        int64 // how many of Appended are synced to the disk
 }
 
+// Disk returns failed until the server restarts, full while the log waits for free space, stalled
+// while the disk does not answer, otherwise ok, and why.
+func (s Status) Disk() (state, failure string) {
+	switch {
+	case s.Failure != nil:
+		return "failed", s.Failure.Error()
+	case s.Full != nil:
+		return "full", s.Full.Error()
+	case s.Stalled != nil:
+		return "stalled", s.Stalled.Error()
+	}
+	return "ok", ""
+}
+
 // Size is the number of bytes of snapshot and log that a start would read.
 func (s *Status) Size() int64 { return s.SnapshotBytes + s.LogBytes }

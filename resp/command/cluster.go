@@ -50,12 +50,8 @@ func (e *Env) InCluster() bool { return e.Mode == "cluster" }
 
 // SetPolicies implements Cluster.
 func (Alone) SetPolicies(e *Env, list []*policy.Policy) (engine.PolicyChanges, error) {
-	return e.Engine.SetPoliciesWithin(e.Clock(), list, maxPolicies)
+	return e.Engine.SetPoliciesWithin(e.Clock(), list, policy.MaxBytes)
 }
-
-// maxPolicies is the size of all policies together, in bytes, as in a cluster. Each takes a
-// kilobyte of memory, which does not count for maxmemory.
-const maxPolicies = 4 << 20
 
 // DeletePolicy implements Cluster.
 func (Alone) DeletePolicy(e *Env, name string) (found bool, err error) {

@@ -108,14 +108,17 @@ func setElement(st *State, L *glua.LState) int {
 // the interpreter fills the space in between with nil.
 const denseFrom = 64
 
-// grow counts what an assignment lets a table grow by.
+// grow counts what an assignment lets a table grow by. The space before a value far behind the
+// others it makes in one step.
 func (st *State) grow(t *glua.LTable, key, v glua.LValue) {
 	if n, ok := key.(glua.LNumber); ok && n >= 1 && n < glua.LNumber(glua.MaxArrayIndex) && n == glua.LNumber(int(n)) {
 		if n > denseFrom && t.RawGetInt(int(n)) == glua.LNil && t.RawGetInt(int(n)-1) == glua.LNil {
 			if list := interior.ArrayOf(t); v != glua.LNil && int(n) > len(*list) {
 				more := int(n) - 1 - len(*list)
 				st.watch.charge(perValue * more)
-				*list = append(*list, slices.Repeat([]glua.LValue{glua.LNil}, more)...)
+				for *list = slices.Grow(*list, more+1); more > 0; more-- {
+					*list = append(*list, glua.LNil)
+				}
 			}
 			return
 		}
@@ -129,21 +132,19 @@ func (st *State) grow(t *glua.LTable, key, v glua.LValue) {
 	}
 }
 
-// guard returns the table of one of several assignments, if it may be changed.
+// guard returns the table in which a function is defined, if it may be changed.
 func guard(st *State, L *glua.LState) int {
 	if t, ok := L.Get(1).(*glua.LTable); ok {
 		if st.readonly[t] {
 			return raise(L, errReadonly)
 		}
-		if L.GetTop() > 1 {
-			st.grow(t, L.Get(2), glua.LTrue)
-		}
+		st.grow(t, L.Get(2), glua.LTrue)
 	}
 	L.SetTop(1)
 	return 1
 }
 
-// guardKey returns a key of a table that is being made, or of one of several assignments.
+// guardKey returns a key of a table that is being made.
 func guardKey(st *State, L *glua.LState) int {
 	if n, ok := L.Get(1).(glua.LNumber); ok && n > denseFrom && n < glua.LNumber(glua.MaxArrayIndex) {
 		st.watch.charge(perValue * int(n))

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -137,32 +136,10 @@ func writeLog(r *report, t storage.Status, logs bool) {
 			r.field("aof_delayed_fsync", t.DelayedSyncs)
 		}
 	}
-	r.field("disk_state", diskState(t))
-	r.field("disk_failure", diskFailure(t))
+	state, failure := t.Disk()
+	r.field("disk_state", state)
+	r.field("disk_failure", strings.NewReplacer("\r", " ", "\n", " ").Replace(failure))
 	r.field("disk_failure_policy", r.env.Settings.OnDiskFailure())
-}
-
-// diskState returns ok, stalled while the disk does not answer, full while the log waits for free
-// space, or failed until the server restarts.
-func diskState(t storage.Status) string {
-	switch {
-	case t.Failure != nil:
-		return "failed"
-	case t.Full != nil:
-		return "full"
-	case t.Stalled != nil:
-		return "stalled"
-	}
-	return "ok"
-}
-
-// diskFailure returns the error of the log on one line, or "".
-func diskFailure(t storage.Status) string {
-	err := cmp.Or(t.Failure, t.Full, t.Stalled)
-	if err == nil {
-		return ""
-	}
-	return strings.NewReplacer("\r", " ", "\n", " ").Replace(err.Error())
 }
 
 // writeLoading writes the progress of loading, which began at since (Unix ms), and an estimate of

@@ -226,12 +226,13 @@ type compiler struct {
 
 // rewrite parses a script, and rewrites it.
 func (c *compiler) rewrite(source, name string) ([]ast.Stmt, error) {
-	chunk, err := parse.Parse(strings.NewReader(stripShebang(source)), name)
+	text := stripShebang(source)
+	chunk, err := parse.Parse(strings.NewReader(text), name)
 	if err != nil {
 		return nil, errors.New(parseFault(name, source, err))
 	}
 	c.used, c.locals = make(map[string]bool), make(map[string]int)
-	c.named = namedFunctions(stripShebang(source))
+	c.named = namedFunctions(text)
 	c.within(chunk)
 	return chunk, nil
 }
@@ -477,31 +478,13 @@ func (c *compiler) target(id *ast.IdentExpr) ast.Expr {
 	return at
 }
 
-// guarded rewrites one of several targets of an assignment: its table is checked before.
+// guarded rewrites the field that a function is defined as: its table is checked before.
 func (c *compiler) guarded(at *ast.AttrGetExpr) ast.Expr {
-	if harmless(at) {
-		at.Object, at.Key = c.expr(at.Object), c.expr(at.Key)
-		return at
-	}
-	simple := pure(at.Key)
-	at.Object, at.Key = c.expr(at.Object), c.expr(at.Key)
-	if simple {
+	safe := harmless(at)
+	if at.Object, at.Key = c.expr(at.Object), c.expr(at.Key); !safe {
 		at.Object = c.helper(at, Guard, single(at.Object), at.Key)
-	} else {
-		at.Object, at.Key = c.helper(at, Guard, single(at.Object)), c.helper(at, Key, single(at.Key))
 	}
 	return at
-}
-
-// pure reports whether an expression can be evaluated twice.
-func pure(e ast.Expr) bool {
-	switch e := e.(type) {
-	case *ast.IdentExpr, *ast.NumberExpr, *ast.StringExpr:
-		return true
-	case *ast.ArithmeticOpExpr:
-		return pure(e.Lhs) && pure(e.Rhs)
-	}
-	return false
 }
 
 // harmless reports whether an assignment to t[k] can neither change a library nor make a table grow
